@@ -96,7 +96,9 @@ async def test_everything_that_changes_something_is_noted_with_its_outcome(
         ]
         assert {act.actor for act in found} == {user_text(), "user anna (uid 1000)"}
         assert f"(uid {os.getuid()})" in user_text()
-        assert told(await acts(context, game_id=game_id))[0] == ("game.rotate_keys", "done")
+        of_game = await acts(context, game_id=game_id)
+        assert told(of_game)[0] == ("game.create", "done")
+        assert {"player.ban", "player.delete"} < {act.action for act in of_game}
         assert len(await acts(context, player_id=player_id)) == 4
         assert told(await acts(context, action="player.ban")) == [("player.ban", "done")]
         assert len(await acts(context, action="player")) == 4
@@ -151,7 +153,7 @@ class _Log:
         await trio.lowlevel.checkpoint()
         return 1
 
-    async def finish(self, audit_id: int, outcome: str) -> None:
+    async def finish(self, audit_id: int, outcome: str, _: int | None) -> None:
         await trio.lowlevel.checkpoint()
         if self.finish_error is not None:
             raise self.finish_error

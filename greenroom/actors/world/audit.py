@@ -31,6 +31,13 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Further facts, small and plain."""
 
 
+class Noted(msgspec.Struct):
+    """Facts about an act that are learned while it happens."""
+
+    game_id: int | None = None
+    """The game that it was about, where that was not known before: a new one."""
+
+
 class Audit(Protocol):
     """The audit log. Its methods raise `StorageUnavailable` when the database does not answer."""
 
@@ -38,15 +45,15 @@ class Audit(Protocol):
         """Record an act durably before it happens; return its number."""
         ...
 
-    async def finish(self, audit_id: int, outcome: Outcome) -> None:
-        """Record the outcome of an act."""
+    async def finish(self, audit_id: int, outcome: Outcome, game_id: int | None) -> None:
+        """Record the outcome of an act, and the game if the row has none yet."""
         ...
 
 
 @asynccontextmanager
 async def audited(
     audit: Audit, entry: AuditEntry, refusals: tuple[type[Exception], ...] = ()
-) -> AsyncGenerator[None]:
+) -> AsyncGenerator[Noted]:
     """Record an act before the `with` block, and its outcome after it.
 
     If the outcome cannot be recorded, the row stays `begun`: the act may have happened.
@@ -56,15 +63,19 @@ async def audited(
         entry: the act.
         refusals: errors that mean that nothing was done, besides refusals of actors.
 
+    Yields:
+        What the block may fill in.
+
     Raises:
         StorageUnavailable: the act cannot be recorded, so the block does not begin.
 
-    Cancellation: if the block is cancelled, the act is recorded as failed.
+    Cancellation: if the block is cancelled, the act is recorded as failed. It may have happened.
     """
     audit_id = await audit.begin(entry)
     outcome: Outcome = "failed"
+    noted = Noted()
     try:
-        yield
+        yield noted
         outcome = "done"
     except Exception as error:
         if isinstance(error, (Refused, ActorStopped, *refusals)):
@@ -73,6 +84,6 @@ async def audited(
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + FINISH_SECONDS_MAX):
             try:
-                await audit.finish(audit_id, outcome)
+                await audit.finish(audit_id, outcome, noted.game_id)
             except StorageUnavailable as error:
                 _logger.warning("audit %d stays as begun: %s", audit_id, error)

@@ -21,7 +21,7 @@ from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
-from greenroom.actors.world.audit import audited
+from greenroom.actors.world.audit import Noted, audited
 from greenroom.config import masked
 from greenroom.control.admin import (
     auditing,
@@ -83,9 +83,10 @@ async def run(context: AdminContext, operation: Operation[Result], by: str | Non
     """
     entry = auditing.entry_of(operation, by or auditing.user_text())
     refusals = (OperationRefused,)
-    noting = nullcontext() if entry is None else audited(context.world.audit, entry, refusals)
-    async with noting:
+    audit = context.world.audit
+    async with nullcontext(Noted()) if entry is None else audited(audit, entry, refusals) as noted:
         result: Result = await OPERATIONS[operation.name].run(context, operation)
+        noted.game_id = getattr(result, "game_id", None)
         return result
 
 

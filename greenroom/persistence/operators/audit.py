@@ -23,7 +23,9 @@ REMOVED_AT_ONCE: Final = 1_000
 _BEGIN = Statement(
     """
     INSERT INTO audit (audit_id, at, actor, action, game_id, player_id, details, outcome)
-    VALUES (nextval('audit_ids'), now(), $1, $2, $3, $4, $5, 'begun') RETURNING audit_id
+    VALUES (nextval('audit_ids'), now(), $1, $2,
+        coalesce($3, (SELECT game_id FROM players WHERE player_id = $4)), $4, $5, 'begun')
+    RETURNING audit_id
     """,
     TEXT,
     TEXT,
@@ -32,7 +34,13 @@ _BEGIN = Statement(
     JSON,
 )
 _FINISH = Statement(
-    "UPDATE audit SET outcome = $2 WHERE audit_id = $1 AND outcome = 'begun'", INT8, TEXT
+    """
+    UPDATE audit SET outcome = $2, game_id = coalesce(game_id, $3)
+    WHERE audit_id = $1 AND outcome = 'begun'
+    """,
+    INT8,
+    TEXT,
+    INT8,
 )
 _PAGE = Statement(
     """
@@ -107,6 +115,8 @@ class DatabaseAudit:
     async def begin(self, entry: AuditEntry) -> int:
         """Write an act down before it happens, durably; return its number.
 
+        Of an act on a player, the player's game is added.
+
         Raises:
             StorageUnavailable: the database is away or refuses; the act may have been written.
         """
@@ -123,13 +133,13 @@ class DatabaseAudit:
         )
         return cast("int", rows[0][0])
 
-    async def finish(self, audit_id: int, outcome: Outcome) -> None:
-        """Write down what came of an act.
+    async def finish(self, audit_id: int, outcome: Outcome, game_id: int | None) -> None:
+        """Write down what came of an act, and its game if the row has none yet.
 
         Raises:
             StorageUnavailable: the database is away or refuses.
         """
-        await self._write(_FINISH, int8(audit_id), text(outcome))
+        await self._write(_FINISH, int8(audit_id), text(outcome), int8(game_id))
 
     async def load(self, wanted: AuditFilter, limit: int) -> list[WrittenAct]:
         """Return rows, newest first.

@@ -85,5 +85,5 @@ class MemoryAudit:
         self.entries.append((entry, "begun"))
         return len(self.entries) - 1
 
-    async def finish(self, audit_id: int, outcome: Outcome) -> None:
+    async def finish(self, audit_id: int, outcome: Outcome, _: int | None) -> None:
         self.entries[audit_id] = (self.entries[audit_id][0], outcome)
