@@ -17,11 +17,14 @@ from greenroom.logs import redact
 
 if TYPE_CHECKING:
     from greenroom.persistence.archive import Manifest
+    from greenroom.persistence.backup import Restored
 
 PROGRESS_SECONDS = 2.0
 KEEP = 14
 """Scheduled backups that are kept, unless something else is asked for."""
 LOOK_SECONDS = 60.0
+NAMED_MAX = 20
+"""Games that are named in a sentence."""
 
 
 def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
@@ -172,7 +175,7 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
 
     Archive(file).close()  # refuse a wrong file before Postgres starts
     told = Told("Restored")
-    manifest, players, games = with_database(
+    restored = with_database(
         invocation.settings(),
         lambda conninfo: restore_database(
             conninfo,
@@ -184,11 +187,23 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
         ),
         beside_server=False,
     )
+    otherwise = restored._asdict()
+    manifest = otherwise.pop("manifest")
+    _show(invocation, manifest, file, _told(restored), otherwise)
+
+
+def _told(restored: Restored) -> str:
+    manifest, players, games, older = restored
     text = f"Restored {manifest.rows:,} rows, saved at {manifest.created_at}."
     if players or games:
         text += f"\nDeleted again, as after that backup: {players:,} players and {games:,} games."
-    again = {"players_deleted_again": players, "games_deleted_again": games}
-    _show(invocation, manifest, file, text, again)
+    if older:
+        named = ", ".join(map(str, older[:NAMED_MAX])) + " …" * (len(older) > NAMED_MAX)
+        text += (
+            f"\nKeys were replaced after that backup, and the old ones work again: of game {named}."
+            "\nReplace them once more: greenroom game rotate-keys."
+        )
+    return text
 
 
 class Told:
@@ -240,7 +255,7 @@ def _show(
     manifest: Manifest,
     file: Path,
     text: str,
-    more: Mapping[str, int] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> None:
     shown = {
         "file": str(file),

@@ -114,6 +114,8 @@ class Restored(NamedTuple):
     manifest: Manifest
     players_deleted_again: int
     games_deleted_again: int
+    games_with_older_keys: list[int]
+    """Those whose keys were replaced after the backup: the replaced ones work again."""
 
 
 def back_up(
@@ -192,7 +194,7 @@ def restore(
         by: whom the audit log names.
 
     Returns:
-        The archive's manifest, and how many players and games were deleted again.
+        The archive's manifest, and what came back otherwise than it was before the restore.
 
     Raises:
         StorageError: the file is damaged or too new, or the database failed or holds games.
@@ -216,7 +218,8 @@ def restore(
                 _check_migrations(connection)
                 _finish(connection, manifest, epoch)
                 again = _delete_again(connection)
-                restored = Restored(manifest, again["players"], again["games"])
+                older = _with_older_keys(connection, manifest)
+                restored = Restored(manifest, again["players"], again["games"], older)
                 _note(connection, restored, by)
         except psycopg.Error as error:
             raise _failed("be restored", error) from error
@@ -480,12 +483,25 @@ def _delete_again(connection: Connection) -> dict[str, int]:
     }
 
 
+def _with_older_keys(connection: Connection, manifest: Manifest) -> list[int]:
+    """Return the games whose keys were replaced after the backup, as the audit log has it."""
+    replaced = """
+        SELECT DISTINCT game_id FROM audit JOIN games USING (game_id)
+        WHERE action IN ('game.rotate_keys', 'game.revoke_keys') AND outcome <> 'refused'
+            AND at >= %s::timestamptz
+        ORDER BY game_id
+    """
+    rows = connection.execute(replaced, (manifest.created_at,)).fetchall()
+    return [game_id for (game_id,) in rows]
+
+
 def _note(connection: Connection, restored: Restored, by: str) -> None:
     """Write the restore into the audit log."""
-    facts = {
+    facts: dict[str, object] = {
         "saved_at": restored.manifest.created_at,
         "players_deleted_again": restored.players_deleted_again,
         "games_deleted_again": restored.games_deleted_again,
+        "games_with_older_keys": len(restored.games_with_older_keys),
     }
     connection.execute(
         "INSERT INTO audit (audit_id, at, actor, action, details, outcome)"

@@ -105,6 +105,7 @@ def test_a_backup_beside_a_server_is_restored_where_no_server_runs(
         assert command("backup", file, "--force", data_dir=data_dir).status == 0
         assert_one_sentence(command("restore", file, data_dir=data_dir), "stop it first")
         assert command("owner", "create", "Late", data_dir=data_dir).status == 0
+        assert command("game", "rotate-keys", "1", "--yes", data_dir=data_dir).status == 0
     finally:
         assert server.stop() == 0
     assert_one_sentence(
@@ -113,6 +114,7 @@ def test_a_backup_beside_a_server_is_restored_where_no_server_runs(
     done = command("restore", file, "--force", data_dir=data_dir, **environment)
     assert done.status == 0, done.err
     assert "Restored" in done.out
+    assert "the old ones work again: of game 1." in done.out
     owners = command("owner", "list", "--json", data_dir=data_dir, **environment).json["owners"]
     assert [owner["name"] for owner in owners] == ["local"]
     assert_one_sentence(

@@ -22,6 +22,7 @@ from greenroom.actors.player.messages import (
     PlayerStatsChanged,
     ResultsMarked,
 )
+from greenroom.actors.world.audit import AuditEntry
 from greenroom.persistence import migrations
 from greenroom.persistence.archive import FORMAT, MANIFEST_NAME
 from greenroom.persistence.backup import (
@@ -396,6 +397,10 @@ async def with_deletions(empty_database: str, settings: Any, tmp_path: Path) -> 
         await add_players(storage, 12_345)
         for player_id in (2, 12_345):
             await delete_player(storage, player_id)
+        for game_id in (1, 2):
+            await storage.audit.begin(
+                AuditEntry(actor="anna", action="game.rotate_keys", game_id=game_id)
+            )
         await storage.accounts.delete_game(2)
         nursery.cancel_scope.cancel()
     return path
@@ -409,14 +414,17 @@ async def test_what_was_deleted_since_a_backup_is_deleted_again(
 
     for _ in range(2):  # the list stays
         restored = await trio.to_thread.run_sync(restore_it)
-        assert restored[1:] == (1, 1)
+        assert restored[1:] == (1, 1, [1])
         players = rows_of(empty_database, "SELECT player_id FROM players ORDER BY 1")
         assert players == [(1,), (3,)]
         assert rows_of(empty_database, "SELECT game_id FROM games") == [(1,)]
     following = rows_of(empty_database, "SELECT nextval('player_ids'), nextval('game_ids')")
     assert following[0][0] > 12_345, "no id of a deleted player is given again"
     assert following[0][1] > 2
-    noted = "SELECT actor, action, details->>'players_deleted_again' FROM audit"
+    noted = (
+        "SELECT actor, action, details->>'players_deleted_again' FROM audit"
+        " WHERE action = 'restore'"
+    )
     log = rows_of(empty_database, noted)
     assert log == [("anna", "restore", "1")] * 2
 
