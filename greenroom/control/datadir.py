@@ -7,13 +7,14 @@ import os
 import socket
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from greenroom.control.errors import DataDirError, DataDirInUse
+from greenroom.control.files import give_to_owner
 
 LOCK_FILE_NAME = "lock"
 ORPHANS_SECONDS_MAX = 60.0
@@ -89,9 +90,14 @@ def _open_lock(data_dir: Path) -> int:
             f"Cannot make the data directory {data_dir} ({error.strerror}): "
             "choose another with --data-dir, or make it writable."
         ) from None
+    path, flags = data_dir / LOCK_FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(data_dir / LOCK_FILE_NAME, flags, 0o600)
+        try:
+            descriptor = os.open(path, flags | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return os.open(path, flags, 0o600)
+        give_to_owner(descriptor, data_dir)
+        return descriptor
     except OSError as error:
         raise _unwritable(data_dir, error) from None
 
@@ -150,6 +156,13 @@ def _in_use(data_dir: Path, holder: Holder | None) -> str:
 
 
 def _unwritable(data_dir: Path, error: OSError) -> DataDirError:
+    path = data_dir / LOCK_FILE_NAME
+    with suppress(OSError):
+        if (uid := path.lstat().st_uid) != os.geteuid():
+            return DataDirError(
+                f"Cannot open {path} ({error.strerror}): it belongs to the user {uid}. Run this as "
+                f"that user, or give the directory away as root: chown -R {os.geteuid()} {data_dir}"
+            )
     return DataDirError(
         f"Cannot write to the data directory {data_dir} ({error.strerror}): "
         "choose another with --data-dir, or make it writable."

@@ -12,6 +12,8 @@ from typing import IO
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file so that a reader, or a restart after a power cut, sees all of it or none.
 
+    What root writes belongs to the owner of the directory.
+
     Args:
         path: the file; an older one is replaced.
         content: all of its content.
@@ -21,7 +23,20 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
         OSError: it could not be written; the old file is unharmed.
     """
     with replacing(path, mode) as stream:
+        give_to_owner(stream.fileno(), path.parent)
         stream.write(content)
+
+
+def give_to_owner(descriptor: int, directory: Path) -> None:
+    """Let a new file belong to the owner of its directory, if this is root: a server may need it.
+
+    Args:
+        descriptor: a file that this process has made. Another's may be a link to anything.
+        directory: where it lies.
+    """
+    if os.geteuid() == 0:
+        owner = directory.stat()
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 @contextmanager

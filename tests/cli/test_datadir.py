@@ -15,6 +15,7 @@ from greenroom.control.datadir import hold_data_dir, holder_of
 from greenroom.control.errors import DataDirError, DataDirInUse
 from greenroom.control.files import write_whole
 
+NOBODY = 65_534
 HOLD = """
 import sys, signal
 from pathlib import Path
@@ -90,6 +91,31 @@ def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(DataDirError), hold_data_dir(tmp_path):
         pass
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_writes_in_somebodys_directory_is_theirs(tmp_path: Path) -> None:
+    os.chown(tmp_path, NOBODY, NOBODY)
+    with hold_data_dir(tmp_path, "command"):
+        write_whole(tmp_path / "last-backup.json", b"{}")
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "last-backup.json"}
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {NOBODY}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_lock_of_somebody_else_is_named_with_what_to_do(data_dir: Path) -> None:
+    (data_dir / "lock").touch(0o600)
+    os.chown(data_dir, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        with pytest.raises(DataDirError) as refused, hold_data_dir(data_dir):
+            pass
+    finally:
+        os.seteuid(0)
+    assert f"{data_dir / 'lock'} (Permission denied): it belongs to the user 0" in str(
+        refused.value
+    )
+    assert f"chown -R {NOBODY} {data_dir}" in str(refused.value)
 
 
 def test_files_are_written_whole_with_their_mode(tmp_path: Path) -> None:
