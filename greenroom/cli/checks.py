@@ -97,7 +97,10 @@ def _open_files(settings: Settings) -> Check:
     wanted = descriptors_wanted(settings)
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return Check("open files", "ok", f"up to {'any number' if hard < 0 else hard}")
-    advice = f"As many connections as are allowed want {wanted}: raise it with ulimit -Hn."
+    advice = (
+        f"As many connections as are allowed want {wanted}. LimitNOFILE= of a systemd unit raises "
+        "it, or a line `* hard nofile …` in /etc/security/limits.conf before the next login."
+    )
     return Check("open files", "warn", f"up to {hard}", advice)
 
 

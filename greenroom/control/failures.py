@@ -58,7 +58,7 @@ def _sentence(error: BaseException) -> str | None:
         case CommitUnsettled():
             return "The database did not confirm the change in time: look whether it was made."
         case ActorUnavailable():
-            return f"The server could not do it ({error}): see its log."
+            return f"The server could not do it now ({error}): try again, or see its log."
         case DatabaseError() if not isinstance(error, StorageError):
             return f"The database failed: {error}."
         case UnreadableJournal():
