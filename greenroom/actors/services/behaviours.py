@@ -83,8 +83,8 @@ class BehaviourService:
                 self._nursery = nursery
                 self._jobs.begin(nursery)
                 self._world().player_index.stats_changed = self.tell_stats
-                for room_id in self._results:
-                    nursery.start_soon(self._deliver_of, room_id)
+                for room_id, results in self._results.items():
+                    nursery.start_soon(self._deliver_of, room_id, results)
                 task_status.started()
                 await self._refresh_stale()
         finally:
@@ -169,9 +169,9 @@ class BehaviourService:
         if room_id in self._results:
             self._results[room_id].setdefault(number, result)
             return
-        self._results[room_id] = {number: result}
+        results = self._results[room_id] = {number: result}
         if self._nursery is not None:
-            self._nursery.start_soon(self._deliver_of, room_id)
+            self._nursery.start_soon(self._deliver_of, room_id, results)
 
     # Stats.
 
@@ -225,9 +225,8 @@ class BehaviourService:
 
     # Results, and what came of jobs.
 
-    async def _deliver_of(self, room_id: str) -> None:
-        """Write a room's results until none waits."""
-        results = self._results[room_id]
+    async def _deliver_of(self, room_id: str, results: dict[int, ResultOrder]) -> None:
+        """Write a room's results until none waits: none does once the room is let go."""
         while results:
             number = next(iter(results))
             await self._deliver(room_id, number, results[number])

@@ -1,4 +1,4 @@
-"""Snapshots that are on their way to the database while their shard is handed over."""
+"""Snapshots and results that are on their way to the database while their shard is handed over."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import pytest
 import trio
 from shard_kit import Node, come, open_node, room
+from studio_kit import at_work
 from trio.testing import MockClock, wait_all_tasks_blocked
+from world_kit import KitStudio, Memory
 
 from greenroom.actors.flows.rooms import Entrance, create_room, join_room
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.room.messages import PollUpdates, ReadCurrent, SendUpdates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
+from greenroom.behaviour.effects import UpdatePlayer
 
 
 async def test_what_is_on_its_way_to_the_database_is_waited_for(
@@ -49,3 +52,14 @@ async def poll_while_snapshots_are_written(node: Node, monkeypatch: pytest.Monke
     current = await there.ask(ReadCurrent(guest.player_id))
     assert current is not None
     assert current.pending_updates == ()
+
+
+async def test_a_room_that_goes_before_its_results_are_begun_with_harms_no_other(
+    autojump_clock: MockClock,
+):
+    studio = KitStudio()
+    async with at_work(Memory(), studio):
+        studio.deliver("a room", 1, UpdatePlayer(1, {"wins": b"1"}))
+        studio.let_go("a room")
+        await wait_all_tasks_blocked()
+        assert not studio.is_busy("a room")
