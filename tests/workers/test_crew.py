@@ -176,6 +176,27 @@ async def test_a_worker_that_hangs_is_killed_once_a_sibling_has_its_shards(tmp_p
         assert not is_alive(first)
 
 
+async def test_a_worker_that_hangs_already_is_killed_when_a_sibling_has_its_shards(tmp_path: Path):
+    told = Told(tmp_path, "nursery.start_soon(tell_news, say)")
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        await until(told.has_heard(2, "ServeAlso(absent=(1,))"))
+        (tmp_path / "2 took over").write_text("101")
+        with trio.fail_after(module.HUNG_SECONDS_MAX - 10):
+            await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+
+
+async def test_a_worker_that_ends_instead_of_handing_over_is_not_waited_for(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(told.crew.workers[0].hand_over)
+            await until(told.has_heard(1, "LeaveCluster()"))
+            os.kill(first, signal.SIGKILL)
+            nursery.cancel_scope.deadline = trio.current_time() + 20.0
+        assert not nursery.cancel_scope.cancelled_caught
+
+
 async def test_a_worker_whose_shards_a_sibling_has_accepts_nothing_any_more(tmp_path: Path):
     told = Told(tmp_path, "nursery.start_soon(tell_news, say)")
     async with told.running() as [first, _]:
