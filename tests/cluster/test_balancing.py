@@ -192,11 +192,13 @@ async def test_it_can_be_switched_off_and_the_load_is_shown_all_the_same(
         assert state.why == "it is switched off: balance_shards is false"
 
 
-async def test_a_node_where_it_is_switched_off_keeps_its_shards(autojump_clock: Clock) -> None:
+async def test_a_node_where_it_is_switched_off_keeps_its_shards(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(2) as cluster:
         on = decider(cluster)
         off = cluster.nodes[3 - on.node_id]
-        off.balancing._is_on = False
+        monkeypatch.setattr(off.balancing, "_is_on", False)
         load_up(cluster, off, 10, 100.0)
         before = owners(cluster)
         await until(lambda: on.balancing.state is not None and on.balancing.state.next, 60.0)

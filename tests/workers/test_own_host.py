@@ -18,7 +18,8 @@ NEAR, FAR = "nats://127.0.0.1:4222", "tls://nats.example:4222"
 
 
 def settings(**more: Any) -> Settings:
-    return Settings(**{"bus": FAR, "database_url": DATABASE, "host": "0.0.0.0"} | more)
+    given: dict[str, Any] = {"bus": FAR, "database_url": DATABASE, "host": "0.0.0.0"}
+    return Settings(**given | more)
 
 
 def reach(monkeypatch: pytest.MonkeyPatch, *found: str | None) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any, cast
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
 from greenroom.bus.bus import NobodyThere, TooSlow
+from greenroom.cluster.membership import Probe
 from greenroom.cluster.switchboard import Switchboard
 from greenroom.neighbours import (
     SILENT_SECONDS_MAX,
@@ -52,8 +54,8 @@ OTHER = NodeRow(
 
 def changed(row: NodeRow, **fields: Any) -> NodeRow:
     """Return a neighbour that differs; addresses are added to those it has."""
-    told = {name: getattr(row, name) for name in row.__struct_fields__} | fields
-    return NodeRow(**told | {"addresses": row.addresses | fields.get("addresses", {})})
+    addresses: dict[str, str] = row.addresses | fields.pop("addresses", {})
+    return msgspec.structs.replace(row, addresses=addresses, **fields)
 
 
 class Board:
@@ -63,8 +65,9 @@ class Board:
         self.fails = fails
         self.asked: list[int] = []
 
-    async def ask(self, node_id: int, _: object, *, seconds_max: float) -> object:
+    async def ask(self, node_id: int, message: object, *, seconds_max: float) -> object:
         self.asked.append(node_id)
+        assert isinstance(message, Probe)
         assert seconds_max > 0
         if self.fails is not None:
             raise self.fails
@@ -96,10 +99,7 @@ async def test_who_is_gone_is_not_asked(gone: dict[str, Any]) -> None:
 
 async def test_workers_of_one_machine_are_not_asked() -> None:
     me = NodeIdentity(name="me", host="here", pid=1, protocol=5, addresses={"parent": "mine"})
-    sibling = NodeRow(
-        **{name: getattr(OTHER, name) for name in OTHER.__struct_fields__}
-        | {"addresses": {"parent": "mine"}}
-    )
+    sibling = msgspec.structs.replace(OTHER, addresses={"parent": "mine"})
     assert await join(sibling, me=me) == []
 
 
