@@ -1,4 +1,4 @@
-"""What a node checks of those that are there before it joins them."""
+"""The checks of a node before it joins those that are there."""
 
 from __future__ import annotations
 
