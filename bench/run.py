@@ -25,6 +25,7 @@ import machine
 import mixed
 import overload
 import overview
+import pairs
 import press
 import printed
 import processes
@@ -56,6 +57,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     cluster.SCENARIO,
     overload.SCENARIO,
     press.SCENARIO,
+    pairs.SCENARIO,
     printed.scenario(
         "state-sync",
         "rooms of 8 at 20 Hz, in one process",
@@ -95,6 +97,7 @@ def main() -> None:
             title=f"{number}/{len(chosen)} {scenario.name}",
             is_quick=options.quick,
             only=options.only,
+            against=tuple(options.against),
         )
         run.say(f"some {sum(each.minutes for each in chosen[number - 1 :])} minutes to go")
         load = machine.load()
@@ -132,6 +135,15 @@ def parse() -> argparse.Namespace:
         default=frozenset[str](),
         help="parts of a scenario, such as floods of `press`; RESULTS.md stays as it is",
     )
+    parser.add_argument(
+        "--against",
+        metavar="CHECKOUT",
+        type=Path,
+        action="append",
+        default=[],
+        help="what `pairs` compares with, such as a `git worktree` of an older commit; may be "
+        "given several times",
+    )
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
     parser.add_argument(
         "--into",
@@ -143,6 +155,9 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.rounds < 1 or options.seconds < 1:
         parser.error("--rounds and --seconds must be at least 1")
+    for checkout in options.against:
+        if not (checkout / "greenroom" / "__main__.py").is_file():
+            parser.error(f"--against {checkout}: no checkout of Greenroom is there")
     if sys.platform != "linux":
         parser.error("measuring needs Linux: it pins processes to cores and reads /proc")
     return options
@@ -154,6 +169,7 @@ def section(
     """Return a scenario's results with how they were come by."""
     quick = " --quick" if options.quick else ""
     quick += f" --only {','.join(sorted(options.only))}" if options.only else ""
+    quick += "".join(f" --against {machine.commit(each)}" for each in options.against)
     chosen = f"--rounds {options.rounds} --seconds {options.seconds}{quick}"
     settings = ", ".join(filter(None, (processes.settings(), scenario.settings)))
     software, hardware = machine.describe()

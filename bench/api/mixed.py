@@ -69,7 +69,12 @@ def has_lobbies(target: processes.Target) -> bool:
 
 
 def climb(
-    run: Run, target: processes.Target, rates: Sequence[int], *, with_lobbies: bool
+    run: Run,
+    target: processes.Target,
+    rates: Sequence[int],
+    *,
+    with_lobbies: bool,
+    warm_up_seconds: int = 2,
 ) -> list[Row]:
     """Return a row for each rate, up to the first that was not held."""
     return processes.load(
@@ -78,7 +83,8 @@ def climb(
         "mixed",
         *("-url", target.url, "-key", target.api_token, "-players", str(PLAYERS)),
         *("-rates", ",".join(map(str, rates)), "-stop-p99", str(P99_MS_MAX)),
-        *("-d", f"{run.seconds}s", "-warmup", "2s", f"-lobbies={str(with_lobbies).lower()}"),
+        *("-d", f"{run.seconds}s", "-warmup", f"{warm_up_seconds}s"),
+        f"-lobbies={str(with_lobbies).lower()}",
     )
 
 

@@ -28,12 +28,12 @@ LIMITS = climbs.Limits(p99_ms_max=100.0, delivered_min=0.99)
 ROOMS = (*range(50, 300, 25), *range(300, 501, 50))
 FOLDER = Path(__file__).parent
 
+ARGUMENTS = ("--behaviours-dir", str(FOLDER), "--behaviours", "sea:Sea")
+
 GREENROOM = relays.Relay(
     "greenroom",
     ROOMS[0],
-    lambda: processes.greenroom(
-        "greenroom", "--behaviours-dir", str(FOLDER), "--behaviours", "sea:Sea"
-    ),
+    lambda: processes.greenroom("greenroom", *ARGUMENTS),
     '{"type":"send","command":"steer","target":"all","data":{"note":"{{payload}}"}}',
     relays.enter_greenroom,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -28,6 +29,13 @@ def _version(package: str) -> str:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
         return ""  # Go may be the machine's own
+
+
+def commit(checkout: Path) -> str:
+    """Return the commit that a folder has, or its name if it is no checkout of git."""
+    command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    return finished.stdout.strip() or checkout.resolve().name
 
 
 def load() -> str:

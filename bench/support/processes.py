@@ -71,6 +71,14 @@ class Target:
         return f"server={self.pid}{postgres}{others}"
 
     @property
+    def has_postgres_below(self) -> bool:
+        """Return whether the generator counts its Postgres as a part of the server, too."""
+        pid = self.postgres_pid or 0
+        while pid > 1 and pid != self.pid:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return pid == self.pid
+
+    @property
     def resident_bytes(self) -> int:
         """Return the memory that the process itself takes."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf(
@@ -118,10 +126,12 @@ def serve(
     program: tuple[str, ...] = ("-m", "greenroom"),
     settings: Mapping[str, str] = SETTINGS,
     has_all_cores: bool = False,
+    checkout: Path = ROOT,
 ) -> Iterator[Target]:
     """Run a Greenroom on what is in a folder, its Postgres moved to the other core.
 
-    With `has_all_cores` the kernel places both of them.
+    With `has_all_cores` the kernel places both of them. The code is that of `checkout`, with the
+    libraries of this one.
     """
     data, ready_file = folder / "data", folder / "ready.json"
     command = [
@@ -130,9 +140,12 @@ def serve(
         *("--server", server, "--ready-file", str(ready_file), *arguments),
     ]
     own = {f"GREENROOM_{name.upper()}": value for name, value in settings.items()}
+    if checkout != ROOT:
+        own["PYTHONPATH"] = str(checkout)
     ready_file.unlink(missing_ok=True)
     began = time.monotonic()
-    with _running(command, os.environ | own, is_pinned=not has_all_cores) as process:
+    is_pinned = not has_all_cores
+    with _running(command, os.environ | own, is_pinned=is_pinned, folder=checkout) as process:
         _wait(lambda: ready_file.exists() and ready_file.stat().st_size > 0, process)
         start_seconds = time.monotonic() - began
         ready = json.loads(ready_file.read_text())
@@ -189,11 +202,12 @@ def _running(
     stdout: int = subprocess.DEVNULL,
     *,
     is_pinned: bool = True,
+    folder: Path = ROOT,
 ) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command,
         env=environment,
-        cwd=ROOT,
+        cwd=folder,
         preexec_fn=pin(SERVER_CORE) if is_pinned else None,  # noqa: PLW1509 - without threads
         stdout=stdout,
         stderr=subprocess.DEVNULL,

@@ -48,17 +48,18 @@ class Relay:
     enter: Enter = enter_bare
 
 
+GREENROOM = Relay(
+    "greenroom",
+    100,
+    lambda: processes.greenroom("greenroom"),
+    '{"type":"send","command":"m","target":"others","data":"{{payload}}"}',
+    enter_greenroom,
+)
+
+
 def relays(run: Run) -> list[Relay]:
     """Return those that this machine can run, and say of the others why not."""
-    found = [
-        Relay(
-            "greenroom",
-            100,
-            lambda: processes.greenroom("greenroom"),
-            '{"type":"send","command":"m","target":"others","data":"{{payload}}"}',
-            enter_greenroom,
-        )
-    ]
+    found = [GREENROOM]
     if missing := node.missing():
         run.say(f"Colyseus and the relay on Node's ws are left out: {missing}")
     else:

@@ -29,6 +29,8 @@ class Run:
     """Long scenarios do a small share of what they do: enough to see that they work."""
     only: frozenset[str] = frozenset()
     """The parts of a scenario that are run, where it has parts with names; all if empty."""
+    against: tuple[Path, ...] = ()
+    """Checkouts to compare with."""
     charts: list[Chart] = field(default_factory=list)
     """The charts that `draw` was given."""
 
