@@ -95,8 +95,7 @@ class _UnfitEntry(_Unfit):
 def _check_utf8(data: bytes) -> None:
     """Refuse what the decoder would overlook in strings that it skips."""
     try:
-        if not data.isascii():
-            data.decode()
+        data.decode()
     except UnicodeDecodeError as error:
         raise _not_json(error) from None
 
@@ -107,7 +106,8 @@ def _check_bytes(data: bytes) -> None:
     Raises:
         InvalidBody: it is one or the other.
     """
-    _check_utf8(data)
+    if not data.isascii():
+        _check_utf8(data)
     if holds_too_many(data):
         raise TooManyContainers
 

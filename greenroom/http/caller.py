@@ -32,6 +32,11 @@ class GameCaller(Caller, gc=False):
     game: Ref[GameRole]
     game_id: int
 
+    @property
+    def share_address(self) -> str:
+        """Return the address whose share of the plan the call counts for; empty for none."""
+        return self.address
+
 
 class PlayerCaller(GameCaller, gc=False):
     """A player of the game, not banned; the call has been noted as a sign of life."""
@@ -48,12 +53,22 @@ class TrustedCaller(PlayerCaller, gc=False):
     is_admin: bool
     """True if the admin key was given too."""
 
+    @property
+    def share_address(self) -> str:
+        """Return the player's address; empty if the owner is behind them."""
+        return "" if self.is_admin else self.address
+
 
 class AdminCaller(GameCaller, gc=False):
     """The game's owner, who knows the admin key."""
 
     key_mark: str
     """The beginning of the admin key's hash, which tells keys apart and opens nothing."""
+
+    @property
+    def share_address(self) -> str:
+        """Return nothing: the owner's calls count for no address."""
+        return ""
 
     def act(
         self, action: str, player_id: int, details: Mapping[str, object] | None = None

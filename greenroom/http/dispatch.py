@@ -27,7 +27,7 @@ from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
-from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
+from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
@@ -178,7 +178,7 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return await self._answer_unknown(request, started)
-        key, units = address_key(request.address), units_of(request.body)
+        key, units = address_key(request.address), units_of(len(request.body))
         entered = self.in_flight.enter(started, key)
         answer: Answer | None
         if entered is None:
@@ -186,7 +186,7 @@ class Dispatcher:
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
             try:
-                retry_seconds = route.limits.admit(request.address, started, units)
+                retry_seconds = route.limits.admit(key, started, units)
                 if retry_seconds:
                     answer = too_many_requests(retry_seconds)
                 elif self._elsewhere is not None and not self._elsewhere.is_here(request):
@@ -222,9 +222,8 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return invalid_endpoint()  # the other node runs another version
-        retry_seconds = route.limits.admit(
-            request.address, self._monotonic(), units_of(request.body)
-        )
+        key, units = address_key(request.address), units_of(len(request.body))
+        retry_seconds = route.limits.admit(key, self._monotonic(), units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
         return await self._answer_here(route, request, arguments)
@@ -239,7 +238,7 @@ class Dispatcher:
             self._limits.refused["requests in flight"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         try:
-            return await self._serve(route, request, arguments, now, units_of(request.body))
+            return await self._serve(route, request, arguments, now, units_of(len(request.body)))
         except Moved:
             return None
         except Exception as error:  # noqa: BLE001 - as in `answer`
@@ -336,15 +335,17 @@ class Dispatcher:
                 self._limits.note_failed_token(request.address, now)
             raise
         tenure = self._world.tenure_of(caller.game_id)
-        retry_seconds = self._admit_caller(route, caller, now, units)
+        now_unix = self._world.clock.now()
+        retry_seconds = self._admit_caller(route, caller, now, now_unix, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
-        if route.writes and (retry_seconds := self._count_written(caller, request.body)):
-            self._ledger.give_back_call(caller.game_id, _share_address(caller))
+        body = request.body
+        if route.writes and (retry_seconds := self._count_written(caller, body, now_unix)):
+            self._ledger.give_back_call(caller.game_id, caller.share_address)
             return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
         if request.body_too_large:
             return body_too_large()
-        size, key = len(request.body), ""
+        size, key = len(body), ""
         if size >= COUNTED_BYTES:
             key = address_key(request.address)
             if size >= LARGE_BYTES:
@@ -364,7 +365,7 @@ class Dispatcher:
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
             if is_too_many(error):
-                self._ledger.give_back_call(caller.game_id, _share_address(caller))
+                self._ledger.give_back_call(caller.game_id, caller.share_address)
             raise
         finally:
             if key:
@@ -373,10 +374,10 @@ class Dispatcher:
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
-        body = encode(reply)
-        if len(body) >= ANSWER_BYTES_PER_UNIT:
-            self._charge_answer(route, request, caller, len(body))
-        return Answer(200, body)
+        encoded = encode(reply)
+        if len(encoded) >= ANSWER_BYTES_PER_UNIT:
+            self._charge_answer(route, request, caller, len(encoded))
+        return Answer(200, encoded)
 
     def _charge_answer(self, route: Route, request: Request, caller: GameCaller, size: int) -> None:
         """Charge a large answer, or a part of one, to the caller that it goes to."""
@@ -405,30 +406,30 @@ class Dispatcher:
         await stream.read_ahead()
         return Answer(200, b"", stream=stream)
 
-    def _admit_caller(self, route: Route, caller: GameCaller, now: float, units: int) -> int:
+    def _admit_caller(
+        self, route: Route, caller: GameCaller, now: float, now_unix: int, units: int
+    ) -> int:
         """Charge a call to its caller; return 0, or after how many seconds to try again."""
         if isinstance(caller, PlayerCaller):
             wait = route.limits.admit_player(caller.player_id, now, units)
         else:
             wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
-        now_unix = self._world.clock.now()
-        return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
+        return wait or self._ledger.count_call(caller.game_id, now_unix, caller.share_address)
 
-    def _count_written(self, caller: GameCaller, body: bytes) -> int:
+    def _count_written(self, caller: GameCaller, body: bytes, now_unix: int) -> int:
         """Charge the bytes that a call writes; return 0, or after how many seconds to try again.
 
         Calls without bytes are always possible: leaving a room, above all.
         """
         if len(body) <= len(_NOTHING):
             return 0
-        now, address = self._world.clock.now(), _share_address(caller)
-        return self._ledger.count_written(caller.game_id, address, len(body), now)
+        return self._ledger.count_written(caller.game_id, caller.share_address, len(body), now_unix)
 
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer a request without a row: a preflight of some call, or nothing at all."""
         is_preflight = request.method == "OPTIONS"
         admit = self._limits.of("read").admit if is_preflight else self._limits.admit_page
-        retry_seconds = admit(request.address, now)
+        retry_seconds = admit(address_key(request.address), now)
         if retry_seconds:
             await hold_up()
             return too_many_requests(retry_seconds)
@@ -449,13 +450,6 @@ class Dispatcher:
         for reason, count in sorted(counts.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
-
-
-def _share_address(caller: GameCaller) -> str:
-    """Return the address whose share of the plan a call counts for; the owner's counts for none."""
-    if isinstance(caller, AdminCaller) or (isinstance(caller, TrustedCaller) and caller.is_admin):
-        return ""
-    return caller.address
 
 
 def _answer_of(error: Exception, route: Route) -> Answer:

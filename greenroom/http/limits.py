@@ -63,12 +63,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
 BODY_BYTES_PER_UNIT: Final = 16 << 10
 
 
-def units_of(body: bytes) -> int:
-    """Return how many calls a call with this body counts for."""
-    return units_of_size(len(body))
-
-
-def units_of_size(size: int) -> int:
+def units_of(size: int) -> int:
     """Return how many calls one with a body of so many bytes counts for."""
     return 1 + size // BODY_BYTES_PER_UNIT
 
@@ -132,15 +127,14 @@ class ClassLimits:
             None if game_address is None else game_address.rate,
         )
 
-    def admit(self, address: str, now: float, units: int = 1) -> int:
+    def admit(self, key: str, now: float, units: int = 1) -> int:
         """Charge a call to its address; return 0, or after how many whole seconds to try again.
 
         Args:
-            address: the client's; nothing else is known yet.
+            key: the client's address, as `address_key` says; nothing else is known yet.
             now: monotonic seconds.
             units: how many calls it counts for: see `units_of`.
         """
-        key = address_key(address)
         if not self._failed_tokens.is_untouched:
             wait = self._failed_tokens.wait_seconds(key, now)
             if wait:
@@ -292,9 +286,9 @@ class CallLimits:
         Returns:
             0, or after how many whole seconds to try again.
         """
-        limits, units = self._classes["write"], units_of_size(size)
-        wait = limits.admit(address, now, units) or limits.admit_player(player_id, now, units)
-        if wait or size < COUNTED_BYTES or self.disk_shares.post(address_key(address), size):
+        limits, units, key = self._classes["write"], units_of(size), address_key(address)
+        wait = limits.admit(key, now, units) or limits.admit_player(player_id, now, units)
+        if wait or size < COUNTED_BYTES or self.disk_shares.post(key, size):
             return wait
         return self.refuse_disk()
 

@@ -148,12 +148,12 @@ class Committer:
     @property
     def is_open(self) -> bool:
         """Return whether changes are accepted: it runs, is not full, and the database answers."""
-        if not self._running or self.refuses or self._rows >= self._settings.queue_rows_max:
+        if not self._running or (self._failure is not None and self.refuses):
             return False
-        if self._bytes >= self._settings.queue_bytes_max:
+        settings, since = self._settings, self._busy_since
+        if self._rows >= settings.queue_rows_max or self._bytes >= settings.queue_bytes_max:
             return False
-        since = self._busy_since
-        return since is None or trio.current_time() - since < self._settings.gate_seconds
+        return since is None or trio.current_time() - since < settings.gate_seconds
 
     @property
     def refuses(self) -> bool:
@@ -182,18 +182,18 @@ class Committer:
             Moved: they are of a shard that is not this node's (any more).
         """
         if not self._running:
-            batch = Batch()
-            batch.settle(CommitUnsettled("the server is stopping"))
-            return batch
+            given_up = Batch()
+            given_up.settle(CommitUnsettled("the server is stopping"))
+            return given_up
         if self._owned is not None and is_moved(writer, events, self._owned):
             raise Moved("its shard is another node's now")
         entry = QueuedTurn(writer, writer.generation, events)
-        if any(event.durable for event in events):
+        batch: Batch = _DURABLE_ALREADY
+        if True in [event.durable for event in events]:
             batch = self._enqueue(entry)
         else:
             for event in events:
                 self._put_aside(QueuedTurn(writer, entry.generation, (event,)), event)
-            batch = _DURABLE_ALREADY
         self._wake()
         return batch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
@@ -139,11 +140,11 @@ class PlayerActor(Actor[PlayerRole]):
             return
         player = self._player
         assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
-        if isinstance(event, PlayerDocumentReplaced | PlayerRenamed | PlayerStatsChanged):
-            bytes_before = _bytes(player)
+        if isinstance(event, _RESIZING):
             rules.apply(player, event)
-            self._grew(player, _bytes(player) - bytes_before)
-            self._index.note_stats(player)
+            self._resize(player)
+            if isinstance(event, PlayerStatsChanged):
+                self._index.note_stats(player)
             return
         if isinstance(event, PlayerTokenRotated):
             self._index.remove_token(player.token_hash)
@@ -212,12 +213,13 @@ class PlayerActor(Actor[PlayerRole]):
             self._piece.move(share_key(address))
             self._address = address
 
-    def _grew(self, player: Player, more_bytes: int) -> None:
-        """Count so many more bytes as stored and as held in memory; fewer is negative."""
-        if more_bytes:
-            self._usage(player.game_id).count_stored(more_bytes)
-            assert self._piece is not None
-            self._piece.resize(self._piece.size + more_bytes)
+    def _resize(self, player: Player) -> None:
+        """Count what the record has grown by as stored and as held in memory."""
+        piece, held = self._piece, held_bytes(player)
+        assert piece is not None
+        if held != piece.size:
+            self._usage(player.game_id).count_stored(held - piece.size)
+            piece.resize(held)
 
     def _check_space(self, more_bytes: int, document_bytes: int) -> None:
         """Check that there is space for more bytes.
@@ -341,8 +343,9 @@ class PlayerActor(Actor[PlayerRole]):
         """Store another document."""
         player, now = self._player, self._clock.now()
         more_bytes = len(command.player_data) - len(player.player_data)
-        self._usage(player.game_id).check_storage(more_bytes)
-        self._check_space(more_bytes, len(command.player_data))
+        if more_bytes > 0:
+            self._usage(player.game_id).check_storage(more_bytes)
+            self._check_space(more_bytes, len(command.player_data))
         return Changed(now, _replaced(player, command.player_data, now))
 
     @handles(WriteResult)
@@ -411,6 +414,10 @@ class PlayerActor(Actor[PlayerRole]):
         """End the player's ban."""
         events = rules.decide_unban(self._player, command.game_id, self._clock.now())
         return Changed(len(events), *events)
+
+
+_RESIZING: Final = (PlayerDocumentReplaced, PlayerRenamed, PlayerStatsChanged)
+"""Events after which a record may be larger or smaller."""
 
 
 def _bytes(player: Player) -> int:

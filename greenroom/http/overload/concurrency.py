@@ -77,7 +77,8 @@ class ConcurrencyLimit:
         Returns:
             What `leave` wants to know; None if too many are under way: then it is to be refused.
         """
-        self.look(now)
+        if now - self._began >= INTERVAL_SECONDS:  # seldom, so most requests need no call
+            self.look(now)
         is_full = self._young >= self._bound and not self._has_little(key)
         if is_full or not self._shares.take(key):
             self._refused_at = now

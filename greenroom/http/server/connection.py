@@ -280,7 +280,9 @@ class Connection:
                 if parser.method == "OPTIONS" or parser.path in PROBES:
                     must_refuse = False  # a browser takes a refused preflight for a broken server
                 elif must_refuse is None:
-                    must_refuse = self._context.pace.must_refuse(self._address())
+                    pace = self._context.pace
+                    # Asked first, so that the address is not looked for while there is no overload.
+                    must_refuse = pace.is_behind and pace.must_refuse(self._address())
                 if must_refuse:
                     self._context.pace.note_refusing()
                     await self._refuse()
@@ -398,6 +400,8 @@ class Connection:
         if not self._heeds_forwarded:
             return self._peer
         forwarded_for = self._parser.headers.get("x-forwarded-for")
+        if forwarded_for is None:  # nearly always: no proxy is asked about then
+            return self._peer
         return self._context.proxies.client_address(self._peer, forwarded_for)
 
     def _request(self, body: bytes, *, body_too_large: bool = False) -> Request:
