@@ -243,7 +243,8 @@ def _with_signs(text: str, signs: dict[int, int]) -> str:
 
     def read(chunk: re.Match[str]) -> str:
         word = chunk[0]
-        table = _SIGNS_CYRILLIC if _CYRILLIC.search(word) else signs
+        is_cyrillic = not word.isascii() and _CYRILLIC.search(word)
+        table = _SIGNS_CYRILLIC if is_cyrillic else signs
         if not _DIGIT.search(word):
             return word.translate(table)
         parts: list[str] = []

@@ -113,16 +113,11 @@ def check_title(
 
 def broken_rule(text: str, rules: NameRules) -> str | None:
     """Return the demand of the first broken rule (`must be lower case`), None if all are kept."""
-    if _CONTROL.search(text):
-        return "must not contain control characters"
-    if _BIDIRECTIONAL.search(text):
-        return "must not contain bidirectional characters"
-    if _ZERO_WIDTH.search(text):
-        return "must not contain zero-width characters"
-    if _MEANINGLESS.search(text):
-        return "must not contain private-use or unassigned characters"
-    if text and _VISIBLE.search(text) is None:
-        return "must contain more than combining marks"
+    # Most names are plain ASCII, in which nothing is to be found that is always refused.
+    if not (text.isascii() and text.isprintable()) or text.isspace():
+        refused = _always_refused(text)
+        if refused is not None:
+            return refused
     if rules.scripts:
         if not _allowed_script(rules.scripts).fullmatch(text):
             return f"must use only these scripts: {', '.join(rules.scripts)}"
@@ -136,6 +131,21 @@ def broken_rule(text: str, rules: NameRules) -> str | None:
         return "must not contain digits"
     if not rules.spaces and any(char.isspace() for char in text):
         return "must not contain spaces"
+    return None
+
+
+def _always_refused(text: str) -> str | None:
+    """Return the demand that a text breaks by characters which no game allows, None for none."""
+    if _CONTROL.search(text):
+        return "must not contain control characters"
+    if _BIDIRECTIONAL.search(text):
+        return "must not contain bidirectional characters"
+    if _ZERO_WIDTH.search(text):
+        return "must not contain zero-width characters"
+    if _MEANINGLESS.search(text):
+        return "must not contain private-use or unassigned characters"
+    if text and _VISIBLE.search(text) is None:
+        return "must contain more than combining marks"
     return None
 
 
