@@ -1,4 +1,4 @@
-"""What an answer costs here and in other checkouts, whose servers take turns.
+"""Compares the cost of an answer here and in other checkouts, whose servers take turns.
 
 The machine is at times half as fast as at others, so two runs differ by more than two commits do.
 Here the servers of all checkouts run side by side. Each round loads one after the other, and every
@@ -53,7 +53,7 @@ class Kind:
     load: Callable[[Run, Side], Row]
     """Loads a server; returns the generator's row."""
     answers: str = "rps"
-    """Which figure of that row is the number of answers a second."""
+    """The figure of that row that is the number of answers a second."""
     prepare: Callable[[Run, Side], object] = lambda _run, _side: None
     """Called once for each server."""
     arguments: tuple[str, ...] = ()
