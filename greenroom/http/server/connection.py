@@ -280,9 +280,7 @@ class Connection:
                 if parser.method == "OPTIONS" or parser.path in PROBES:
                     must_refuse = False  # a browser takes a refused preflight for a broken server
                 elif must_refuse is None:
-                    pace = self._context.pace
-                    # Asked first, so that the address is not looked for while there is no overload.
-                    must_refuse = pace.is_behind and pace.must_refuse(self._address())
+                    must_refuse = self._context.pace.must_refuse(self._address())
                 if must_refuse:
                     self._context.pace.note_refusing()
                     await self._refuse()
