@@ -12,6 +12,7 @@ connection with half an answer in it is never used again.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 from collections.abc import Callable, Sequence
@@ -49,6 +50,8 @@ _DEFAULTS = {
     "keepalives_interval": "5",
     "keepalives_count": "3",
 }
+
+HAS_EPOLL = hasattr(select, "epoll")
 
 _unpack_int2 = struct.Struct("!h").unpack
 _unpack_int4 = struct.Struct("!i").unpack
@@ -291,6 +294,29 @@ async def _ready(fd: int, wait: Wait) -> Ready:
     if wait == Wait.W:
         await trio.lowlevel.wait_writable(fd)
         return Ready.W
+    return await (_both_ready if HAS_EPOLL else _either_ready)(fd)
+
+
+async def _both_ready(fd: int) -> Ready:
+    """Wait until a socket is readable, writable, or both, in one task.
+
+    A large change is sent in many parts, and whoever waits for its commit waits for each of them.
+    Tasks for each of the two would take some passes of the scheduler for every part.
+    """
+    with select.epoll(1) as either:
+        either.register(fd, select.EPOLLIN | select.EPOLLOUT)
+        await trio.lowlevel.wait_readable(either.fileno())
+        ready = Ready.NONE
+        for _, events in either.poll(0):
+            if events & ~select.EPOLLOUT:
+                ready |= Ready.R
+            if events & ~select.EPOLLIN:
+                ready |= Ready.W
+    return ready
+
+
+async def _either_ready(fd: int) -> Ready:
+    """Wait like `_both_ready`, where there is no epoll."""
     ready = Ready.NONE
     async with trio.open_nursery() as nursery:
 
