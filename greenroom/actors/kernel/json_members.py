@@ -17,6 +17,8 @@ READERS_MAX: Final = 1_024
 
 Members = dict[str, msgspec.Raw]
 
+_decode_all: Final = msgspec.json.Decoder(Members).decode
+
 
 def members_struct(names: Mapping[str, str]) -> type[msgspec.Struct]:
     """Return a struct that decodes some members as raw JSON; a member that is missing is None.
@@ -39,6 +41,14 @@ def members_reader(names: Iterable[str]) -> Callable[[bytes], Members]:
         names: as for `members_struct`.
     """
     return _reader(tuple(sorted(set(names))))
+
+
+def all_members(document: bytes) -> Members:
+    """Return every member of a document, as of `members_reader`. It costs memory for each."""
+    try:
+        return _decode_all(document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
 
 
 @lru_cache(READERS_MAX)

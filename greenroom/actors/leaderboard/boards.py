@@ -18,8 +18,6 @@ from greenroom.actors.leaderboard.index import (
     Index,
     Keys,
     Readers,
-    keys_readers,
-    read_keys,
     shown_fields,
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
@@ -36,6 +34,8 @@ PLACES_PER_GAME_MAX: Final = 5_000_000
 """In a game's indexes together, but for a single one and for those that it declares."""
 FULL_RETRY_SECONDS: Final = 60
 """Something may be out of use by then."""
+NO_READERS: Final = Readers(())
+"""Of a game without indexes."""
 
 
 class Boards:
@@ -116,7 +116,7 @@ class Boards:
 
     def put(self, game_id: int, player_id: int, document: bytes, stats: bytes = NO_STATS) -> None:
         """Give a player their place in all indexes of their game."""
-        self.put_keys(game_id, player_id, read_keys(self.readers(game_id), document, stats))
+        self.put_keys(game_id, player_id, self.readers(game_id).read(document, stats))
 
     def put_keys(self, game_id: int, player_id: int, keys: Keys) -> None:
         """Give a player their place in all indexes, by what the game's readers have read."""
@@ -128,10 +128,12 @@ class Boards:
 
         It is the same object as long as they ask for the same.
         """
-        readers = self._readers.get(game_id, ())
-        if not readers and game_id in self._games:
-            asked = chain.from_iterable(self._games[game_id])
-            readers = self._readers[game_id] = keys_readers(asked)
+        indexes = self._games.get(game_id)
+        if indexes is None:
+            return NO_READERS
+        readers = self._readers.get(game_id)
+        if readers is None:
+            readers = self._readers[game_id] = Readers(chain.from_iterable(indexes))
         return readers
 
     def remove(self, game_id: int, player_id: int) -> None:

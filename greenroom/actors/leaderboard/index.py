@@ -12,44 +12,71 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from greenroom.actors.kernel.json_members import members_reader
+from greenroom.actors.kernel.json_members import all_members, members_reader
 from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 from greenroom.behaviour.stats import NO_STATS
 
 Fields = tuple[str, ...]
 Keys = dict[str, bytes]
 """Keys that sort a player, by field; a field that their document lacks is missing."""
-Readers = tuple[Callable[[bytes, bytes], Keys], ...]
-"""See `keys_readers`."""
+Reader = Callable[[bytes, bytes], Keys]
+"""Reads keys of a document and its stats."""
 
 STAT: Final = "@"
 """The beginning of the name of a field of the stats; no field of a document is asked for so."""
 NAMES_AT_ONCE: Final = 2
 """A document may have 170,000 members that are compared with each."""
+SMALL_BYTES_MAX: Final = 8 << 10
+"""Documents of so many bytes have some hundred members: all of these are read in one go, however
+many names are looked for. Strangers choose the names, so they must cost others little."""
 
 _ID_BYTES: Final = 8
 _NOWHERE, _BEHIND_ALL = b"", b"\xff"
 
 
-def keys_readers(names: Iterable[str]) -> Readers:
-    """Return functions that together read the keys of a document and its stats.
+class Readers:
+    """Functions that together read the keys of a document and its stats.
 
-    Each looks for a few names, because every member of the document is compared with all of them.
     A number may have as many digits as a document has room for. So it is converted once, however
     many indexes sort by it.
-
-    Args:
-        names: of all fields that some index sorts by.
     """
-    wanted = set(names)
-    ordered = sorted(name for name in wanted if not name.startswith(STAT))
-    starts = range(0, len(ordered), NAMES_AT_ONCE)
-    readers = [_keys_reader(ordered[start : start + NAMES_AT_ONCE]) for start in starts]
-    in_stats = wanted.difference(ordered)
-    return (*readers, _stats_reader(in_stats)) if in_stats else tuple(readers)
+
+    __slots__ = ("_at_once", "_by_turns")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Read these fields, which are all that some indexes sort by."""
+        wanted = set(names)
+        ordered = sorted(name for name in wanted if not name.startswith(STAT))
+        starts = range(0, len(ordered), NAMES_AT_ONCE)
+        in_stats = wanted.difference(ordered)
+        stats = (_stats_reader(in_stats),) if in_stats else ()
+        by_turns = (_keys_reader(ordered[start : start + NAMES_AT_ONCE]) for start in starts)
+        self._by_turns = (*by_turns, *stats)
+        self._at_once = self._by_turns
+        if len(ordered) > NAMES_AT_ONCE:
+            self._at_once = (_small_reader(frozenset(ordered)), *stats)
+
+    def of(self, document: bytes) -> tuple[Reader, ...]:
+        """Return what reads a document: a small one at once, a larger one a few names at a time."""
+        return self._at_once if len(document) <= SMALL_BYTES_MAX else self._by_turns
+
+    def read(self, document: bytes, stats: bytes) -> Keys:
+        """Return all keys of a document and its stats."""
+        keys: Keys = {}
+        for read in self.of(document):
+            keys.update(read(document, stats))
+        return keys
 
 
-def _keys_reader(names: Sequence[str]) -> Callable[[bytes, bytes], Keys]:
+def _small_reader(names: frozenset[str]) -> Reader:
+    def read_keys(document: bytes, _stats: bytes) -> Keys:
+        members = all_members(document)
+        return {name: sort_key(bytes(members[name])) for name in members.keys() & names}
+
+    return read_keys
+
+
+def _keys_reader(names: Sequence[str]) -> Reader:
     read = members_reader(names)
 
     def read_keys(document: bytes, _stats: bytes) -> Keys:
@@ -58,21 +85,13 @@ def _keys_reader(names: Sequence[str]) -> Callable[[bytes, bytes], Keys]:
     return read_keys
 
 
-def _stats_reader(names: Iterable[str]) -> Callable[[bytes, bytes], Keys]:
+def _stats_reader(names: Iterable[str]) -> Reader:
     read = members_reader([name.removeprefix(STAT) for name in names])
 
     def read_keys(_document: bytes, stats: bytes) -> Keys:
         return {STAT + name: sort_key(bytes(raw)) for name, raw in read(stats).items()}
 
     return read_keys
-
-
-def read_keys(readers: Readers, document: bytes, stats: bytes) -> Keys:
-    """Return all keys of a document and its stats."""
-    keys: Keys = {}
-    for read in readers:
-        keys.update(read(document, stats))
-    return keys
 
 
 def internal_fields(fields: Fields, stats: Container[str]) -> Fields:
@@ -112,7 +131,7 @@ class Index:
         """
         self.game_id = game_id
         self.fields = fields
-        self.readers = keys_readers(fields)
+        self.readers = Readers(fields)
         """They read what `put` and `fill` need."""
         self.is_complete = False
         self.is_dropped = False
@@ -134,7 +153,7 @@ class Index:
 
     def read(self, document: bytes, stats: bytes = NO_STATS) -> Keys:
         """Return the keys of a document and its stats."""
-        return read_keys(self.readers, document, stats)
+        return self.readers.read(document, stats)
 
     def put(self, player_id: int, keys: Keys) -> bool:
         """Give a player the place that their document earns; return whether they had none."""

@@ -25,7 +25,7 @@ import trio
 from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.leaderboard.boards import NO_READERS, Boards
 from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
@@ -149,9 +149,10 @@ class Leaderboards:
 
     def _put(self, change: Change, left_bytes: int) -> int:
         """Read a document if it fits into what is left, or let it wait; return what was read."""
-        size = (_ROW_BYTES + len(change.document)) * len(self._boards.readers(change.game_id))
-        if not size:
+        readers = self._boards.readers(change.game_id)
+        if readers is NO_READERS:
             return 0  # the game has no indexes
+        size = (_ROW_BYTES + len(change.document)) * len(readers.of(change.document))
         if size > left_bytes:
             self._unread.put(change)
             return 0
@@ -183,7 +184,7 @@ class Leaderboards:
         game_id, player_id, document, stats = change
         readers = self._boards.readers(game_id)
         keys: Keys = {}
-        for read in readers:
+        for read in readers.of(document):
             keys.update(read(document, stats))
             await turn.end_if_long(len(document))
         if self._unread.has(change) and self._boards.readers(game_id) is readers:
@@ -378,7 +379,7 @@ class Leaderboards:
 async def _read_in_turns(readers: Readers, document: bytes, stats: bytes) -> Keys:
     """Read the keys of a document and its stats; if it is large, others have turns in between."""
     keys: Keys = {}
-    for read in readers:
+    for read in readers.of(document):
         keys.update(read(document, stats))
         if len(document) > CHUNK_BYTES:
             await trio.lowlevel.checkpoint()
