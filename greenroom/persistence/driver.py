@@ -309,9 +309,9 @@ async def _both_ready(fd: int) -> Ready:
         ready = Ready.NONE
         for _, events in either.poll(0):
             if events & ~select.EPOLLOUT:
-                ready |= Ready.R
+                ready = Ready(ready | Ready.R)
             if events & ~select.EPOLLIN:
-                ready |= Ready.W
+                ready = Ready(ready | Ready.W)
     return ready
 
 

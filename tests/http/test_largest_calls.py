@@ -195,7 +195,9 @@ def _is_ranked_quickly(document: bytes) -> bool:
         fields = tuple(names[shift:] + names[:shift])[:FIELDS_MAX]
         boards.open(1, ("a", "A", *fields), 0.0).complete()
     with _undisturbed():
-        took = [_cpu_seconds(partial(read, document, b"{}")) for read in boards.readers(1).of(document)]
+        took = [
+            _cpu_seconds(partial(read, document, b"{}")) for read in boards.readers(1).of(document)
+        ]
         keys = boards.readers(1).read(document, b"{}")
         took.append(_cpu_seconds(lambda: boards.put_keys(1, 1, keys)))
     return max(took) < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())

@@ -35,7 +35,7 @@ PLACES_PER_GAME_MAX: Final = 5_000_000
 FULL_RETRY_SECONDS: Final = 60
 """Something may be out of use by then."""
 NO_READERS: Final = Readers(())
-"""Of a game without indexes."""
+"""A game without indexes has these."""
 
 
 class Boards:
