@@ -30,6 +30,7 @@ from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.studio_room.results import ResultsActor
 from greenroom.behaviour import player as behaviour_player
 from greenroom.behaviour import stats
+from greenroom.behaviour.effects import ResultOrder
 
 Patch = pytest.MonkeyPatch
 HOST, MATE, THIRD = range(3)
@@ -149,10 +150,12 @@ def a_change_is_dropped_when_its_commit_is_refused(patch: Patch) -> None:
 
 
 def changes_are_made_in_another_order(patch: Patch) -> None:
-    async def deliver_of(self: BehaviourService, room_id: str) -> None:
-        waiting = self._results.pop(room_id)
-        for number in reversed(waiting):
-            await self._deliver(room_id, number, waiting[number])
+    async def deliver_of(
+        self: BehaviourService, room_id: str, results: dict[int, ResultOrder]
+    ) -> None:
+        del self._results[room_id]
+        for number in reversed(results):
+            await self._deliver(room_id, number, results[number])
 
     patch.setattr(BehaviourService, "_deliver_of", deliver_of)
 

@@ -83,8 +83,10 @@ async def run(context: AdminContext, operation: Operation[Result], by: str | Non
     """
     entry = auditing.entry_of(operation, by or auditing.user_text())
     refusals = (OperationRefused,)
-    audit = context.world.audit
-    async with nullcontext(Noted()) if entry is None else audited(audit, entry, refusals) as noted:
+    noting = (
+        nullcontext(Noted()) if entry is None else audited(context.world.audit, entry, refusals)
+    )
+    async with noting as noted:
         result: Result = await OPERATIONS[operation.name].run(context, operation)
         noted.game_id = getattr(result, "game_id", None)
         return result
