@@ -18,12 +18,12 @@ _SOURCE: Final = Path(__file__).resolve().parents[3] / "sdk/csharp"
 _CLASSES: Final[dict[Auth, str]] = {"key": "GameApi", "player": "PlayerApi", "admin": "AdminApi"}
 _OBJECTS: Final[dict[Auth, str]] = {"key": "game", "player": "player", "admin": "owner"}
 _INTRO: Final = """
-All calls of the C# SDK. How to use it is told in
-[Play from Unity, or any C#](../../../how-to/play-from-csharp.md).
+All calls of the C# SDK.
+[Play from Unity or any C#](../../../how-to/play-from-csharp.md) explains how to use it.
 
 In the examples `game` is a `GameApi`, `player` a `PlayerApi`, and `owner` an `AdminApi`.
-Documents are strings of JSON. Each call takes a `CancellationToken` as its last argument. A call
-that is cancelled may have happened.
+Documents are strings of JSON. The last argument of each call is a `CancellationToken`. The server
+may have carried out a call that was cancelled.
 """
 _STORY: Final = """
 var room = await player.Connect("4ec0a06cf059a86f925e97920bc05b22");

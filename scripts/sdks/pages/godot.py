@@ -16,8 +16,8 @@ from sdks.pages.rest import Speech, pages, request_arguments
 _SOURCE: Final = Path(__file__).resolve().parents[3] / "sdk/godot/addons"
 _OBJECTS: Final[dict[Auth, str]] = {"key": "game", "player": "player", "admin": "owner"}
 _INTRO: Final = """
-All calls of the Godot add-on. How to use it is told in
-[Play from Godot](../../../how-to/play-from-godot.md).
+All calls of the Godot add-on. [Play from Godot](../../../how-to/play-from-godot.md)
+explains how to use it.
 
 In the examples `game` is a `GreenroomGame`, `player` a `GreenroomPlayer`, and `owner` a
 `GreenroomAdmin`. Each call returns at once. Its signal `completed` gives a result, whose `data` is

@@ -24,11 +24,11 @@ _FENCE: Final = "python"
 COLUMNS: Final = 100
 """The longest line of an example: ruff formats what stands in pages, too."""
 _INTRO: Final = """
-All calls of the Python client, `greenroom.client`. How to use it is told on
-[the page about the client](../../client.md).
+All calls of the Python client, `greenroom.client`. [Python client](../../client.md)
+explains how to use it.
 
 In the examples `game` is a `Game`, `player` a `Player`, `room` a `Room`, `lobby` a `Lobby`, and
-`owner` an `Admin`. What begins with `await` runs in trio.
+`owner` an `Admin`. Calls with `await` run in trio.
 """
 
 _STORY: Final = """

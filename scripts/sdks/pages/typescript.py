@@ -17,8 +17,8 @@ from sdks.pages.rest import Speech, pages, request_arguments
 _SOURCE: Final = Path(__file__).resolve().parents[3] / "sdk/typescript/src"
 _OBJECTS: Final[dict[Auth, str]] = {"key": "game", "player": "player", "admin": "owner"}
 _INTRO: Final = """
-All calls of the TypeScript SDK, `greenroom-client`. How to use it is on
-[the page about the client](../../clients/typescript.md).
+All calls of the TypeScript SDK, `greenroom-client`.
+[TypeScript client](../../clients/typescript.md) explains how to use it.
 
 In the examples `game` is a `Game`, `player` a `Player`, and `owner` an `Admin`. Each call
 returns a promise.
