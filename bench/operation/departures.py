@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import crew
 import mixed
@@ -98,7 +99,8 @@ async def _strike(server: crew.BenchCrew, goes: ListedNode, fault: Fault) -> Non
     await trio.to_thread.run_sync(fault, server, goes)
     if fault is stop:
         await trio.sleep(STOPPED_SECONDS)
-        os.kill(goes.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # its parent has ended it: the other has its games
+            os.kill(goes.pid, signal.SIGCONT)
     await trio.sleep(AFTER_SECONDS)
 
 

@@ -113,6 +113,7 @@ class WorldResidents:
         """See `Residents`."""
         for shard in shards:
             await self._keeper.save(shard)
+        await self._storage.committer.flush()  # so that little is written while everybody waits
         async with trio.open_nursery() as nursery:
             for shard in shards:
                 nursery.start_soon(self._keeper.wait_idle, shard, JOBS_SECONDS_MAX)

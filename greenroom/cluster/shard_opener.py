@@ -20,7 +20,7 @@ from greenroom.cluster.shard_map import ShardMap
 
 _logger = logging.getLogger(__name__)
 
-BATCH_SHARDS: Final = 32
+BATCH_SHARDS: Final = 64
 """Shards that are brought up by the same queries."""
 AUDIENCES_SECONDS_MAX: Final = 0.2
 """How long to wait for audiences of a shard that was handed over."""

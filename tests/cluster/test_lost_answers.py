@@ -149,6 +149,26 @@ async def test_a_read_under_way_at_a_node_that_dies_is_answered_by_the_next(
     assert answers[0].status == 200
 
 
+async def test_a_read_that_pauses_goes_to_the_next_owner_at_once(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    admin = cluster.owner.arena.keys.api_private_token
+    answers: list[Answer] = []
+    cluster.kill(cluster.owner)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(
+            partial(cluster.ingress.answer_into, answers, "GET", "/api/owner.php", admin=admin)
+        )
+        await trio.sleep(2.0)  # the pauses have become long by now
+        cluster.bury(cluster.owner)
+        cluster.give(cluster.shard, cluster.ingress)
+        given_at = trio.current_time()
+
+    assert answers[0].status == 200
+    assert trio.current_time() == given_at
+
+
 async def test_a_read_whose_answer_was_lost_is_asked_again(
     autojump_clock: MockClock, cluster: Cluster
 ) -> None:

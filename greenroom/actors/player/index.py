@@ -190,10 +190,6 @@ class PlayerIndex:
         for player_id in player_ids:
             self._gone.pop(player_id, None)
 
-    def is_unsaved(self, player_id: int) -> bool:
-        """Return whether a player was heard of since `take_unsaved` was last called."""
-        return player_id in self._unsaved
-
     def watched_departures(self) -> list[tuple[int, float]]:
         """Return the watched players who went offline, and when each was last heard (monotonic)."""
         return [(player_id, heard[0]) for player_id, heard in self._gone.items()]
@@ -234,6 +230,16 @@ class PlayerIndex:
         """Return the players heard of since the last call of this who are still online."""
         unsaved, self._unsaved = self._unsaved, {}
         return list(unsaved)
+
+    def take_unsaved_of(self, player_ids: Iterable[int]) -> Iterator[int]:
+        """Return those of some players who were heard of since this or `take_unsaved` took them.
+
+        Each is taken as the iterator reaches them.
+        """
+        for player_id in player_ids:
+            if player_id in self._unsaved:
+                del self._unsaved[player_id]
+                yield player_id
 
 
 def _nobody_listens(_player_id: int, _source: str) -> None:

@@ -19,8 +19,9 @@ from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import SavePresence
 from greenroom.actors.services.behaviours import BehaviourService
+from greenroom.actors.services.read_ahead import read_together
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.sweep import restore_online
+from greenroom.actors.services.sweep import restore_online, save_presence_of
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.journalled import Journalled
 from greenroom.actors.world.world import World
@@ -91,12 +92,21 @@ class ShardKeeper:
         """
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
-        await self.usage.restore(guard)
-        places = await self.places.restore(guard)
-        players = await restore_online(self._world, guard)
-        await watch_silent_members(self._world, guard)
-        if places or players:
-            _logger.info("restored %d rooms and lobbies, %d online players", places, players)
+        counts = [0, 0]
+
+        async def restore_places() -> None:
+            counts[0] = await self.places.restore(guard)
+
+        async def restore_players() -> None:
+            counts[1] = await restore_online(self._world, guard)
+
+        if await self.usage.restore(guard):
+            await read_together(restore_places, restore_players)
+            await watch_silent_members(self._world, guard)
+        else:  # nobody plays there; rooms of games that were deleted may yet have to be forgotten
+            await restore_places()
+        if any(counts):
+            _logger.info("restored %d rooms and lobbies, %d online players", *counts)
             self._brought_up()
 
     async def save(self, shard: int) -> None:
@@ -106,6 +116,7 @@ class ShardKeeper:
         """
         await self.places.save(shard)
         await self.usage.save(shard)
+        await save_presence_of(self._world, shard)
 
     async def wait_idle(self, shard: int, seconds_max: float) -> bool:
         """Wait until no job, result or sign-in of a shard is under way; return whether that is so.
@@ -131,9 +142,8 @@ class ShardKeeper:
         `places.writing`: what is on its way to the database counts as written.
         """
         world = self._world
-        for player_id in world.players.keys_of(shard):
-            if world.player_index.is_unsaved(player_id):
-                world.players.run_now(player_id, SavePresence())
+        for player_id in world.player_index.take_unsaved_of(world.players.keys_of(shard)):
+            world.players.run_now(player_id, SavePresence())
         for room_id in world.rooms.directory.keys_of(shard):
             world.rooms.directory.run_now(room_id, StoreSnapshot())
 

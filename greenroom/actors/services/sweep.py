@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 
 import trio
 
@@ -19,6 +20,7 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import LeaveIfStale, Player, PlayerRole, SavePresence
+from greenroom.actors.services.read_ahead import read_ahead
 from greenroom.actors.world.world import World
 
 SLICE = 200
@@ -40,11 +42,20 @@ async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
     Raises:
         StorageUnavailable: the database does not answer.
     """
-    restored = after_id = 0
-    while page := await world.accounts.load_online_players(after_id, RESTORE_PAGE, guard.shards):
+    restored = 0
+
+    def take(page: list[Player]) -> None:
+        nonlocal restored
         restored += sum(_adopt(world, player, guard) for player in page)
-        after_id = page[-1].player_id
+
+    await read_ahead(partial(_load_page, world, guard), take)
     return restored
+
+
+async def _load_page(world: World, guard: EpochGuard, before: list[Player] | None) -> list[Player]:
+    """Return the page of online players after another one; the first if there is none before."""
+    after_id = before[-1].player_id if before else 0
+    return await world.accounts.load_online_players(after_id, RESTORE_PAGE, guard.shards)
 
 
 def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:
@@ -90,6 +101,18 @@ async def sweep(world: World) -> None:
 async def save_presence(world: World) -> None:
     """Have the last signs of life written of all who gave one since this was last called."""
     await _tell_each(world, world.player_index.take_unsaved(), SavePresence())
+
+
+async def save_presence_of(world: World, shard: int) -> None:
+    """Have the last signs of life written of all in a shard who gave one since they were written.
+
+    They are queued when this returns.
+    """
+    unsaved = world.player_index.take_unsaved_of(world.players.keys_of(shard))
+    for count, player_id in enumerate(unsaved, 1):
+        world.players.run_now(player_id, SavePresence())
+        if count % SLICE == 0:
+            await trio.lowlevel.checkpoint()
 
 
 async def _tell_each(

@@ -92,24 +92,29 @@ class UsageService:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                 await self.save()
 
-    async def restore(self, guard: EpochGuard = ALONE) -> None:
+    async def restore(self, guard: EpochGuard = ALONE) -> int:
         """Begin to count the games that are not counted yet, with what the database holds.
 
         Args:
             guard: of which shards.
 
+        Returns:
+            How many games live in these shards, counted before or not.
+
         Raises:
             StorageUnavailable: the database does not answer.
         """
+        found = await self._records.load(guard.shards)
         rows = [
             row
-            for row in await self._records.load(guard.shards)
+            for row in found
             if self._ledger.find_shard(row.game_id) is None
             and (not row.shards or any(map(guard.holds, row.shards)))
         ]
         self._ledger.restore(rows, self._clock.now())
         self._uncounted.extend(self._ledger.usage_of_game(row.game_id) for row in rows)
         self._counter.unpark_all()
+        return len(found)
 
     def let_go(self, game_ids: Iterable[int]) -> None:
         """Count games no more that are another node's now."""

@@ -260,7 +260,7 @@ class Forwarding:
                     return _Found(node_id, reply)
             self._counts["again"] += 1
             until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
-            await self._pause(request, pause, until)
+            await self._pause(request, pause, until, shard, node_id)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _wait_for_owner(self, request: Request, shard: int, until: float) -> int:
@@ -270,12 +270,18 @@ class Forwarding:
         with self._waiting.place(address_key(request.address), len(request.body)):
             return await self._shards.wait_for_owner(shard, until - trio.current_time())
 
-    async def _pause(self, request: Request, seconds: float, until: float) -> None:
-        """Wait before a call is sent again."""
+    async def _pause(
+        self, request: Request, seconds: float, until: float, shard: int, node_id: int
+    ) -> None:
+        """Wait before a call is sent to the same node again; another owner is asked at once."""
         if trio.current_time() + seconds > until:
             raise NoOwner("nobody serves it yet; try again in a moment")
-        with self._waiting.place(address_key(request.address), len(request.body)):
-            await trio.sleep(seconds)
+        with (
+            self._waiting.place(address_key(request.address), len(request.body)),
+            trio.move_on_after(seconds),
+        ):
+            while self._shards.owner_of(shard) == node_id:
+                await self._shards.wait_changed()
 
     def _note_owner(self, news: NotOwner) -> None:
         """Learn who owns a shard; what is our own is learnt from the database alone."""

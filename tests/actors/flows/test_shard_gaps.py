@@ -1,0 +1,63 @@
+"""How much is written and read while the players of a shard wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+
+import pytest
+import trio
+from shard_kit import Node, come, open_node
+from trio.testing import MockClock
+
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.actors.player.messages import Heartbeat, Player, PlayerPresenceSaved
+from greenroom.actors.services.sweep import RESTORE_PAGE
+
+
+@pytest.fixture
+async def node(autojump_clock: MockClock) -> AsyncIterator[Node]:
+    async with open_node() as node:
+        yield node
+
+
+async def test_signs_of_life_are_written_ahead_and_the_deciding_step_has_the_rest(
+    node: Node, autojump_clock: MockClock
+) -> None:
+    arena = await node.add()
+    early, late = await come(arena), await come(arena)
+    await trio.sleep(60)
+    for player in (early, late):
+        await player.player.ask(Heartbeat())
+    await node.keeper.save(node.shard_of(arena))
+    assert arena.memory.players[early.player_id].last_heartbeat == node.world.clock.now()
+    await trio.sleep(1)
+    now = await late.player.ask(Heartbeat())
+    written = len(arena.memory.committed)
+    node.give(node.shard_of(arena))
+    saved = [e for e in arena.memory.committed[written:] if isinstance(e, PlayerPresenceSaved)]
+    assert [(event.player_id, event.last_heartbeat) for event in saved] == [(late.player_id, now)]
+
+
+async def test_how_often_a_shard_is_read_depends_on_pages_alone(
+    node: Node, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena, pages, load = await node.add(), 0, node.memory.load_online_players
+
+    async def count(after_id: int, limit: int, shards: Collection[int] | None) -> list[Player]:
+        nonlocal pages
+        pages += 1
+        return await load(after_id, limit, shards)
+
+    monkeypatch.setattr(node.memory, "load_online_players", count)
+    for _ in range(2 * RESTORE_PAGE + 1):
+        await come(arena)
+    shard = node.shard_of(arena)
+    await node.keeper.save(shard)
+    node.give(shard)
+    node.memory.reads.clear()
+    await node.take(shard)
+    assert len(node.world.players) == 2 * RESTORE_PAGE + 1
+    assert pages == 4  # the last one is empty
+    assert len(node.memory.reads) == 1
+    await node.take((shard + 1) % SHARDS)
+    assert pages == 4, "no game lives there, so nobody can be online"
