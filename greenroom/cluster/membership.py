@@ -58,6 +58,10 @@ UNCLAIMED_SECONDS: Final = 3.0
 """How long after its start a node leaves shards alone that nobody has: other nodes may come."""
 
 
+Take = Callable[[], Awaitable[Mapping[int, int]]]
+"""Takes shards; returns the epoch of each."""
+
+
 class Probe(BusMessage, frozen=True):
     """Is anybody there? Any answer will do."""
 
@@ -214,8 +218,14 @@ class Membership:
 
     @property
     def is_served(self) -> bool:
-        """Return whether every shard has a living owner, and all of this node's are open."""
-        return self._shards.is_whole and not self._opening.pending()
+        """Return whether every shard has a living owner, and all of this node's are open.
+
+        After a hard stop the rows of the dead are as they were, for some seconds.
+        """
+        if not self._shards.is_whole or self._opening.pending():
+            return False
+        owners = set(self._shards.owners().values()) - {self._shards.node_id}
+        return all(map(self._seems_to_live, owners))
 
     # The lease, and looking.
 
@@ -349,7 +359,7 @@ class Membership:
             elif verdict in (Verdict.DEAD, Verdict.EXPIRED):
                 self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
         for node_id in self._ended_owners():
-            self._take_over(node_id, proven=False)
+            self._take_over(node_id, proven=False, has_ended=True)
 
     def _judge(self, row: NodeRow) -> Verdict:
         evidence = Evidence(
@@ -362,19 +372,33 @@ class Membership:
             self._answers.pop(row.node_id, None)
         return judge(evidence, self._connectivity.lately(), self._options.lease_seconds)
 
+    def _seems_to_live(self, node_id: int) -> bool:
+        """Return whether nothing speaks for a node's death: it renews its lease, has a session."""
+        row = self._rows.get(node_id)
+        if row is None or row.has_ended or node_id in self._reaped:
+            return False
+        renews = row.lease_seconds > self._options.lease_seconds / 2  # it does so in each third
+        return renews and (row.has_lock or self._answers.get(node_id) is True)
+
     def _ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
         living = {self._shards.node_id, *(row.node_id for row in self._others())}
         return sorted(set(self._shards.owners().values()) - living)
 
-    def _take_over(self, dead: int, *, proven: bool) -> None:
-        """Take our share of the shards of a dead node; who comes second gets none."""
+    def _take_over(self, dead: int, *, proven: bool, has_ended: bool = False) -> None:
+        """Take our share of the shards of a dead node; who comes second gets none.
+
+        Args:
+            dead: the node.
+            proven: True if it is dead for certain, though its lease may still run.
+            has_ended: True if its row says so: it has stopped in order, or others have ended it.
+        """
         takers = [node_id for node_id in self.takers() if node_id != dead]
         if self._shards.node_id in takers and self._may_claim():
             share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
             if share or proven:
                 take = partial(self._records.take_over, dead, share, proven=proven)
-                self._take(dead, take)
+                self._take(dead, take, has_ended=has_ended)
 
     def _take_unclaimed(self) -> None:
         """Take our share of the shards that no node has ever had."""
@@ -384,15 +408,13 @@ class Membership:
             if share:
                 self._take(NOBODY, partial(self._records.take_free, share))
 
-    def _take(self, whose: int, take: Callable[[], Awaitable[Mapping[int, int]]]) -> None:
+    def _take(self, whose: int, take: Take, *, has_ended: bool = False) -> None:
         """Take shards in a task of its own: it may wait for locks, and the lease must not."""
         if whose not in self._taking and self._nursery is not None:
             self._taking.add(whose)
-            self._nursery.start_soon(self._carry_out, whose, take)
+            self._nursery.start_soon(self._carry_out, whose, take, has_ended)
 
-    async def _carry_out(
-        self, whose: int, take: Callable[[], Awaitable[Mapping[int, int]]]
-    ) -> None:
+    async def _carry_out(self, whose: int, take: Take, has_ended: bool) -> None:  # noqa: FBT001 - start_soon's
         try:
             taken = await take()
         except ActorUnavailable as error:
@@ -402,7 +424,10 @@ class Membership:
             self._taking.discard(whose)
         if taken and whose != NOBODY:
             self.taken_over += len(taken)
-            _logger.warning("node %d is gone; took over %d of its shards", whose, len(taken))
+            if has_ended:  # after any restart: it is no fault
+                _logger.info("took over %d shards of node %d, which has ended", len(taken), whose)
+            else:
+                _logger.warning("node %d is gone; took over %d of its shards", whose, len(taken))
             self._shards.note_gone(whose)
             self._connectivity.forget(whose)
             self._switchboard.tell_all(NodeGone(whose))

@@ -169,7 +169,10 @@ class Worker:
 
     def _note_gone(self, how: Exception) -> None:
         """Note that its process is no more."""
-        _logger.warning("%s", how)
+        if self.state == "leaving" and not self._is_replaced:  # somebody has told it to stop
+            _logger.info("%s, as it was told; it is started again", how)
+        else:
+            _logger.warning("%s", how)
         if self.node_id:
             self._node_ended(self.node_id)
         self.node_id, self._is_replaced = 0, False

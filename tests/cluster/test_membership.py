@@ -122,6 +122,10 @@ async def test_while_taking_waits_for_locks_the_lease_is_renewed(autojump_clock:
         assert one.guard.losses == three.guard.losses == 0
 
 
+def be_busy(*_: object, **__: object) -> None:
+    """Take no shards."""
+
+
 async def test_a_node_that_was_late_once_and_not_taken_over_is_not_taken_for_gone(
     autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +136,7 @@ async def test_a_node_that_was_late_once_and_not_taken_over_is_not_taken_for_gon
         kept = next(s for s in shards if place(s, others) == three.node_id)
         moved = [s for s in shards if s != kept]
         await two.membership.hand_over.move(moved, one.node_id)
-        monkeypatch.setattr(three.membership, "_take", lambda *_: None)  # it is too busy
+        monkeypatch.setattr(three.membership, "_take", be_busy)
         two.is_cut_off = True
         await trio.sleep(4.0)
         two.is_cut_off = False
@@ -167,6 +171,53 @@ async def test_a_node_started_again_is_another_node_and_gets_its_share(
         (again,) = cluster.start(1)
         await seconds_until(lambda: cluster.shares()[again.node_id] > 400)
         await cluster.serve()
+
+
+@pytest.mark.parametrize("session_lingers", [False, True])
+async def test_after_a_hard_stop_of_all_who_starts_says_that_it_serves_once_it_does(
+    session_lingers: bool, autojump_clock: Clock
+) -> None:
+    async with running(2) as (cluster, nodes):
+        for node in nodes:
+            await node.kill(session_lingers=session_lingers)
+        await trio.sleep(2.0)  # as long as a process takes to start
+        for node in cluster.start(2):
+            assert await node.membership.wait_served(10.0)
+            assert all(cluster.shares()[dead.node_id] == 0 for dead in nodes)
+            await cluster.serve(0.2)  # what the other one has is just being opened there
+
+
+def told(caplog: pytest.LogCaptureFixture) -> dict[str, set[str]]:
+    """Return the levels of what was logged about shards that were taken over, by its kind."""
+    found: dict[str, set[str]] = {"gone": set(), "ended": set()}
+    for record in caplog.records:
+        text = record.getMessage()
+        if "took over" in text:
+            found["gone" if "is gone" in text else "ended"].add(record.levelname)
+    return found
+
+
+async def test_shards_of_a_node_that_has_stopped_in_order_are_no_cause_for_a_warning(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with running(2) as (cluster, nodes):
+        for node in nodes:
+            await node.kill()
+            cluster.database.nodes[node.node_id].ended_at = cluster.database.now()
+        for node in cluster.start(2):
+            assert await node.membership.wait_served(10.0)
+        assert told(caplog) == {"gone": set(), "ended": {"INFO"}}
+
+
+async def test_shards_of_a_node_that_was_killed_are(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with running(3) as (cluster, (_, two, _)):
+        await two.kill()
+        await seconds_until(cluster.is_served)
+        assert told(caplog)["gone"] == {"WARNING"}
 
 
 # Standing still.

@@ -59,12 +59,15 @@ async def main():
                 await trio.sleep(0.02)
             await say(TookOver(node_id=int(news.read_text())))
 
+        farewell = []
         async with trio.open_nursery() as nursery:
             START
             await say(Started(node_id=begin.number * 100 + 1, first_game=None))
             nursery.start_soon(live)
             nursery.start_soon(listen)
             async for _ in signals:
+                for message in farewell:
+                    await say(message)
                 nursery.cancel_scope.cancel()
 
 trio.run(main)
@@ -141,6 +144,26 @@ async def test_a_worker_that_is_killed_starts_again_and_its_siblings_know(tmp_pa
         assert told.crew.workers[0].restarts == 1
         assert told.crew.workers[1].pid == second
         assert told.crew.workers[1].restarts == 0
+
+
+async def test_only_a_worker_that_ends_untold_is_told_as_a_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO")
+    told = Told(tmp_path, "farewell.append(Leaving())")
+    async with told.running() as [first, second]:
+        os.kill(first, signal.SIGTERM)  # it says that it leaves
+        os.kill(second, signal.SIGKILL)
+        await until(lambda: all(worker.restarts for worker in told.crew.workers))
+    levels = {
+        record.getMessage(): record.levelname
+        for record in caplog.records
+        if record.getMessage().startswith("worker") and "serves" not in record.getMessage()
+    }
+    assert levels == {
+        "worker 1 has ended, as it was told; it is started again": "INFO",
+        f"worker 2 (pid {second}) was ended by SIGKILL": "WARNING",
+    }
 
 
 async def test_a_worker_that_hangs_counts_as_away_until_it_gives_signs_of_life(tmp_path: Path):

@@ -138,6 +138,41 @@ def test_a_killed_parent_leaves_no_orphan_and_the_next_start_works(data_dir: Pat
         assert not any(is_alive(pid) for pid in old)
 
 
+def test_a_server_is_ready_after_a_hard_stop_when_every_shard_is_served(
+    data_dir: Path, postgres_server: PostgresProcess
+):
+    url = postgres_server.create_database("workers_hard_stop")
+    with crew(data_dir, 2, "--database-url", url) as server:
+        game = server.new_game()
+        for pid in server.pids():
+            os.kill(pid, signal.SIGSTOP)  # so that it does not stop in order
+        stopped = server.pids()
+        server.kill()
+        for pid in stopped:
+            os.kill(pid, signal.SIGKILL)
+        server.start()
+        assert sum(n.shards for n in server.nodes() if n.pid in server.pids()) == 1024
+        api = Api(server.address, game)
+        assert api.call("GET", "/readyz").status == 200
+        assert try_to_register(api) == 200
+        assert "is gone; took over" in server.log.read_text()
+
+
+def test_a_restart_in_order_is_no_cause_for_a_warning(data_dir: Path):
+    with crew(data_dir, 2) as server:
+        assert server.stop() == 0
+        server.start()
+        os.kill(server.pids()[0], signal.SIGTERM)
+        server.wait_logged("worker 1 has ended, as it was told")
+        block_until(lambda: server.workers()[0].restarts == 1)
+        server.wait_all_up()
+        lines = [
+            json.loads(line) for line in server.log.read_text().splitlines() if line[:1] == "{"
+        ]
+        assert [line for line in lines if line["level"] not in {"info", "debug"}] == []
+        assert any(", which has ended" in line["message"] for line in lines)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_storm_of_signals_stops_everything_in_order(data_dir: Path, number: signal.Signals):
     with crew(data_dir, 2) as server:

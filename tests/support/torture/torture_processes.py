@@ -26,7 +26,11 @@ PROGRAM = (str(Path(__file__).with_name("torture_server.py")),)
 WHOLE_SECONDS_MAX = 120.0
 """A worker that has ended too often rests for a minute."""
 LOOK_SECONDS = 0.1
-FALLS = (b"serves nothing until it knows what it owns", b" is gone; took over ")
+FALLS = (
+    b"serves nothing until it knows what it owns",
+    b" is gone; took over ",
+    b", which has ended",
+)
 """The log has one of these when a node loses what it has, before anybody serves that again."""
 
 
