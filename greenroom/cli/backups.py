@@ -237,7 +237,7 @@ def _replacing(file: Path, *, force: bool) -> Generator[IO[bytes]]:
             older one is unharmed.
     """
     from greenroom.control.errors import OperationRefused
-    from greenroom.control.files import replacing
+    from greenroom.control.files import replacing, why_not
 
     try:
         if file.exists() and not force:
@@ -247,7 +247,8 @@ def _replacing(file: Path, *, force: bool) -> Generator[IO[bytes]]:
         with replacing(file) as stream:
             yield stream
     except OSError as error:
-        raise OperationRefused(f"Cannot write {file}: {error.strerror or error}.") from None
+        advice = why_not(error, "name a file in another folder")
+        raise OperationRefused(f"Cannot write {file} {advice}") from None
 
 
 def _show(

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from greenroom.cli.output import say, say_json
+from greenroom.control.files import why_not
 
 STARTER: Final = Path(__file__).parent / "starter"
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -76,14 +77,14 @@ def new(name: str, *, client: str | None, as_json: bool) -> None:
             f"{project} is there already: nothing was written. Take another name."
         ) from None
     except OSError as error:
-        raise click.ClickException(f"cannot make {project}: {error.strerror}") from None
+        raise click.ClickException(f"Cannot make {project} {why_not(error)}") from None
     try:
         _fill(project)
         if client is not None:
             _add_client(project, client)
     except OSError as error:
         shutil.rmtree(project)  # this command has just made it
-        raise click.ClickException(f"cannot write {project}: {error.strerror}") from None
+        raise click.ClickException(f"Cannot write {project} {why_not(error)}") from None
     if as_json:
         files = [*FILES.values(), *(["client"] if client is not None else [])]
         say_json({"directory": str(project), "files": sorted(files)})

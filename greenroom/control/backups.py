@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.control.errors import OperationRefused
-from greenroom.control.files import write_whole
+from greenroom.control.files import why_not, write_whole
 
 LIST_NAME: Final = "greenroom-backups.json"
 RETRY_SECONDS: Final = 600.0
@@ -115,10 +115,10 @@ class BackupFolder:
 
     def _unusable(self, error: OSError) -> OperationRefused:
         if self.directory.exists() or self.directory.is_symlink():
-            why = f"{error.strerror or error}."
+            why = f" {why_not(error, 'name another folder')}"
         else:
-            why = "there is no such folder; make it first (or mount its disk)."
-        return OperationRefused(f"Cannot keep backups in {self.directory}: {why}")
+            why = ": there is no such folder; make it first (or mount its disk)."
+        return OperationRefused(f"Cannot keep backups in {self.directory}{why}")
 
 
 def _began(name: str) -> float:

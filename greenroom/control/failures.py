@@ -16,6 +16,7 @@ from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.bus.bus import BusUnusable
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
+from greenroom.control.files import why_not
 from greenroom.network.sockets import ListenError
 from greenroom.network.tls import TlsError
 from greenroom.persistence.errors import DatabaseError, StorageError
@@ -68,6 +69,6 @@ def _sentence(error: BaseException) -> str | None:
         case _ if isinstance(error, _SPEAKING):
             return str(error)
         case OSError() if error.errno in _OF_THE_MACHINE:
-            return f"Cannot write {error.filename or 'the output'}: {error.strerror}."
+            return f"Cannot write {error.filename or 'the output'} {why_not(error)}"
         case _:
             return None

@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+
+def why_not(error: OSError, place: str = "name another place") -> str:
+    """Return why something could not be written, and what to do, as the end of a sentence.
+
+    Args:
+        error: what the system said.
+        place: how to choose another place.
+    """
+    reason = error.strerror or str(error)
+    match error.errno:
+        case errno.EACCES | errno.EPERM:
+            advice = f"let the user {_user()} write there, or {place}"
+        case errno.ENOSPC | errno.EDQUOT:
+            advice = f"make space there, or {place}"
+        case errno.EROFS:
+            advice = f"mount it so that it can be written to, or {place}"
+        case errno.EIO:
+            advice = f"look at the disk (dmesg), or {place}"
+        case errno.ENAMETOOLONG:
+            advice = "choose a shorter name"
+        case _:
+            advice = place
+    return f"({reason}): {advice}."
+
+
+def _user() -> str:
+    """Return the name of who runs this; the number where it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:

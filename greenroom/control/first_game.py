@@ -27,7 +27,7 @@ from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.world import World
 from greenroom.control.errors import ControlError
-from greenroom.control.files import sync_directory, write_whole
+from greenroom.control.files import sync_directory, why_not, write_whole
 from greenroom.control.ready import FirstGame
 
 FILE_NAME = "first-game.json"
@@ -94,9 +94,8 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
         begun.replace(final)
         sync_directory(data_dir)
     except OSError as error:
-        raise ControlError(
-            f"Cannot keep the first game's keys in {final}: {error.strerror}."
-        ) from None
+        advice = why_not(error, "name another data directory")
+        raise ControlError(f"Cannot keep the first game's keys in {final} {advice}") from None
     return first_game
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from greenroom.config import Settings
 from greenroom.control.errors import ControlError
-from greenroom.control.files import write_whole
+from greenroom.control.files import why_not, write_whole
 
 
 class FirstGame(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,8 @@ def write_ready_file(path: Path, ready: Ready) -> None:
     try:
         write_whole(path, ready.line(), mode=0o644)
     except OSError as error:
-        raise ControlError(f"Cannot write the ready file {path}: {error.strerror}.") from None
+        advice = why_not(error, "name another with --ready-file")
+        raise ControlError(f"Cannot write the ready file {path} {advice}") from None
 
 
 @contextmanager
@@ -114,4 +115,5 @@ def _remove(path: Path | None) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise ControlError(f"Cannot remove the ready file {path}: {error.strerror}.") from None
+        advice = why_not(error, "name another with --ready-file")
+        raise ControlError(f"Cannot remove the ready file {path} {advice}") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 import trio
 
 from greenroom.control.errors import DataDirError
+from greenroom.control.files import why_not
 from greenroom.persistence.embedded.cluster import existing_cluster
 from greenroom.persistence.embedded.postgres import EmbeddedPostgres
 
@@ -45,7 +46,8 @@ def _make_directory() -> Path:
         directory.chmod(0o711)  # under root, Postgres runs as another user
     except OSError as error:
         place = error.filename or "the directory for temporary files"
-        raise DataDirError(f"Cannot write to {place}: {error.strerror}.") from None
+        advice = why_not(error, "name another place with TMPDIR")
+        raise DataDirError(f"Cannot write to {place} {advice}") from None
     return directory
 
 

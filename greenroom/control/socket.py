@@ -22,6 +22,7 @@ from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.routing import run_anywhere
 from greenroom.control.errors import SocketError
+from greenroom.control.files import why_not
 from greenroom.control.protocol import (
     CALL_BYTES_MAX,
     STILL_AT_IT_SECONDS,
@@ -93,7 +94,8 @@ def _listen(path: Path) -> trio.SocketListener:
         return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
     except OSError as error:
         bound.close()
-        raise SocketError(f"Cannot open the control socket {path}: {error.strerror}.") from None
+        advice = why_not(error, "name another data directory")
+        raise SocketError(f"Cannot open the control socket {path} {advice}") from None
     except BaseException:
         bound.close()
         raise

@@ -134,7 +134,9 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except OSError as error:
-            raise StorageError(f"Cannot read {path}: {error.strerror or error}") from None
+            raise StorageError(
+                f"Cannot read {path} ({error.strerror or error}): name a backup that you may read"
+            ) from None
         except zipfile.BadZipFile:
             raise StorageError(f"{path} is no backup, or was cut short") from None
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 import shlex
 import subprocess
 import sys
@@ -12,11 +14,13 @@ import pytest
 from server_kit import ServerProcess
 
 import greenroom as package
+from greenroom.control.files import why_not
 
 GREENROOM = [sys.executable, "-m", "greenroom"]
 SECONDS_MAX = 60.0
 LATIN_1 = {"PYTHONIOENCODING": "iso-8859-1"}
 NO_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+USER = pwd.getpwuid(os.geteuid()).pw_name
 WITHOUT_ROOTS_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 
 
@@ -48,7 +52,11 @@ def test_a_backup_cannot_be_written_where_nobody_may_look(data_dir: Path) -> Non
     line = [*as_somebody, *GREENROOM, "backup", str(locked / "x.zip"), "--data-dir", str(data_dir)]
     done = run(*line)
     assert_no_bug(done, 1)
-    assert done.stderr.decode() == f"greenroom: Cannot write {locked}/x.zip: Permission denied.\n"
+    told = done.stderr.decode()
+    assert told == (
+        f"greenroom: Cannot write {locked}/x.zip (Permission denied): let the user {USER} write "
+        "there, or name a file in another folder.\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["a/x.zip", "file/x.zip", "x" * 300, "\ud800.zip"])
@@ -99,8 +107,10 @@ def test_a_data_directory_may_have_any_name_without_utf_8(word: str, data_dir: P
 def test_an_output_that_is_full_is_one_sentence(arguments: str) -> None:
     done = shell(arguments, ">/dev/full")
     assert_no_bug(done, 1)
-    sentence = b"greenroom: Cannot write the output: No space left on device.\n"
-    assert done.stderr == sentence
+    assert done.stderr == (
+        b"greenroom: Cannot write the output (No space left on device): make space there, or name "
+        b"another place.\n"
+    )
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
@@ -117,3 +127,18 @@ def test_a_directory_that_was_removed_is_no_bug(data_dir: Path) -> None:
         done = run("/bin/sh", "-c", line, PYTHONPATH=str(Path(package.__file__).parents[1]))
         assert b"Traceback" not in done.stderr, done.stderr.decode()
         assert b"bug" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, f"(Permission denied): let the user {USER} write there, or go elsewhere."),
+        (errno.ENOSPC, "(No space left on device): make space there, or go elsewhere."),
+        (errno.EROFS, "(Read-only file system): mount it so that it can be written to, or "),
+        (errno.EIO, "(Input/output error): look at the disk (dmesg), or go elsewhere."),
+        (errno.ENAMETOOLONG, "(File name too long): choose a shorter name."),
+        (errno.EISDIR, "(Is a directory): go elsewhere."),
+    ],
+)
+def test_what_cannot_be_written_comes_with_advice(number: int, advice: str) -> None:
+    assert why_not(OSError(number, os.strerror(number)), "go elsewhere").startswith(advice)
