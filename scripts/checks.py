@@ -27,10 +27,11 @@ usage: scripts/test            everything CI runs (some twenty minutes)
        scripts/test --prepare  nothing: only the environments are made
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
-specification (docs/reference/conformance.md), the site of docs/ built, pytest on several
-processes with the pure modules' branch coverage, schemathesis against a running server of either
-kind. A failed step does not stop the others. What is random has the same seed in every run;
-scripts/search looks further, with fresh ones.
+specification (docs/reference/conformance.md), the site of docs/ built, the files for Docker and
+Kubernetes held against their own rules, pytest on several processes with the pure modules'
+branch coverage, schemathesis against a running server of either kind. A failed step does not stop
+the others. What is random has the same seed in every run; scripts/search looks further, with fresh
+ones.
 
 Examples:
   scripts/test tests/actors -k passive     some tests
@@ -53,7 +54,7 @@ GROUPS = (
     # the longest first, so that the short ones fill what is left of the time
     ("mypy", "pyright", "docs", "ruff format", "ruff", "lint-imports", "conformance"),
     ("pytest",),
-    ("coverage of pure code",),
+    ("coverage of pure code", "deploy files"),
     ("schemathesis", "schemathesis of hypercorn"),
 )
 """The steps that may run beside each other; a group begins when the one before it has ended."""
@@ -131,6 +132,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
         "pyright": (*module, "pyright", "--pythonpath", python),
         "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
         "conformance": (python, "scripts/conformance.py"),
+        "deploy files": (python, "scripts/deploy_files.py"),
         "docs": ("scripts/docs", str(cache / "site")),
         "pytest": (*pytest, "-m", "not long", *spread, "--durations=20", *traced),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),

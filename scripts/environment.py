@@ -29,6 +29,7 @@ KINDS = {
     "dev": (".venv", ["requirements.txt", "requirements-dev.txt"]),
     "bench": (".venv", ["requirements.txt", "requirements-bench.txt"]),
     "schemathesis": (".venv-schemathesis", ["requirements-schemathesis.txt"]),
+    "deploy": (".venv-deploy", ["requirements-deploy.txt"]),
     "docs": (".venv-docs", ["requirements-docs.txt"]),
 }
 

@@ -179,7 +179,7 @@ def test_hooks_before_a_commit_are_local_and_every_fast_step_of_ci_is_among_them
     )
     assert sorted(steps) == sorted(name for group in GROUPS for name in group)
     slow = {"docs", "pytest", "coverage of pure code", "schemathesis"}
-    slow |= {"schemathesis of hypercorn"}
+    slow |= {"schemathesis of hypercorn", "deploy files"}
     assert len(steps) > len(slow)
     assert set(steps) - slow <= set(re.findall(r"name: (.+)", config))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("", "-dev", "-bench", "-schemathesis", "-docs")
+KINDS = ("", "-dev", "-bench", "-schemathesis", "-deploy", "-docs")
 FILES = tuple(f"requirements{kind}.txt" for kind in KINDS)
 
 PIN = re.compile(r"([a-z0-9.-]+)==([^ ]+)(?: ; .+)? \\")
@@ -51,7 +51,7 @@ def test_everything_that_the_project_needs_is_locked() -> None:
         n for needs in project()["project"]["optional-dependencies"].values() for n in names(needs)
     }
     assert runtime | extras | names(groups["dev"]) <= pins("requirements-dev.txt").keys()
-    for group in ("bench", "schemathesis", "docs"):
+    for group in ("bench", "schemathesis", "deploy", "docs"):
         assert names(groups[group]) <= pins(f"requirements-{group}.txt").keys()
 
 

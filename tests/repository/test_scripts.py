@@ -102,12 +102,12 @@ def test_preparing_makes_the_environment_and_starts_no_server(checkout: Path) ->
     assert run(checkout, "serve") == (f"{checkout / '.venv'}|{checkout.parent}|serve\n", "")
 
 
-def test_preparing_the_tests_makes_their_three_environments_and_runs_none(checkout: Path) -> None:
-    for name in ("requirements-schemathesis.txt", "requirements-docs.txt"):
-        (checkout / name).write_text("# nothing\n")
+def test_preparing_the_tests_makes_their_four_environments_and_runs_none(checkout: Path) -> None:
+    for name in ("schemathesis", "deploy", "docs"):
+        (checkout / f"requirements-{name}.txt").write_text("# nothing\n")
     output, errors = run(checkout, "test", "--prepare")
-    assert (output, errors.count("The environment is ready.")) == ("", 3)
-    kinds = (".venv", ".venv-schemathesis", ".venv-docs")
+    assert (output, errors.count("The environment is ready.")) == ("", 4)
+    kinds = (".venv", ".venv-schemathesis", ".venv-deploy", ".venv-docs")
     assert all((checkout / kind / "bin" / "python").exists() for kind in kinds)
 
 
