@@ -85,6 +85,7 @@ def ensure(kind: str) -> Path:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with hold(directory.with_name(f"{directory.name}.lock")):
             if not is_current(directory, kind):
+                say_why_a_second(directory, kind)
                 make(directory, kind)
     return python_of(directory)
 
@@ -115,6 +116,17 @@ def choose_directory(kind: str) -> Path:
         raise EnvironmentFailed(f"{ROOT} is not ours to write to: set XDG_CACHE_HOME.") from None
     word = hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]
     return Path(home) / "greenroom" / f"{word}{name}"
+
+
+def say_why_a_second(directory: Path, kind: str) -> None:
+    """Tell whoever gets an environment of their own why the checkout's does not do."""
+    ours = ROOT / KINDS[kind][0]
+    if directory != ours and ours.exists():
+        say(
+            f"{ours} cannot be used: this user cannot run its Python, or wants another one. A "
+            f"second environment is made in {directory}. To share the first, its owner runs "
+            f"GREENROOM_PYTHON=/usr/bin/python3 {ROOT}/scripts/serve --prepare."
+        )
 
 
 def python_of(directory: Path) -> Path:

@@ -412,9 +412,9 @@ class Membership:
         """Take shards in a task of its own: it may wait for locks, and the lease must not."""
         if whose not in self._taking and self._nursery is not None:
             self._taking.add(whose)
-            self._nursery.start_soon(self._carry_out, whose, take, has_ended)
+            self._nursery.start_soon(partial(self._carry_out, whose, take, has_ended=has_ended))
 
-    async def _carry_out(self, whose: int, take: Take, has_ended: bool) -> None:  # noqa: FBT001 - start_soon's
+    async def _carry_out(self, whose: int, take: Take, *, has_ended: bool) -> None:
         try:
             taken = await take()
         except ActorUnavailable as error:

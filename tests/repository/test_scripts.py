@@ -303,6 +303,13 @@ def test_a_checkout_that_root_prepared_serves_an_ordinary_user(checkout: Path) -
     assert list(home.iterdir()) == [], "no second environment was made"
     run(checkout, "serve", "--prepare", GREENROOM_PYTHON=python)
     assert prefix_of_nobody() == str(checkout / ".venv")
+    its_python = checkout / ".venv" / "bin" / "python"
+    its_python.unlink()
+    its_python.symlink_to("/nowhere/python")
+    second = as_nobody(GREENROOM_PYTHON=python)
+    assert second.stdout.startswith(str(home / ".cache" / "greenroom"))
+    assert f"{checkout}/.venv cannot be used: " in second.stderr, "none is made silently"
     shutil.rmtree(checkout / ".venv")
+    shutil.rmtree(home / ".cache")
     own = prefix_of_nobody(GREENROOM_PYTHON=python)
     assert own.startswith(str(home / ".cache" / "greenroom"))
