@@ -63,7 +63,7 @@ from greenroom.control.signal_watch import SignalWatch
 from greenroom.control.signals import stop_signals
 from greenroom.control.socket import Desk
 from greenroom.fronts import NO_PAGES, Fronts, Pages
-from greenroom.neighbours import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
+from greenroom.join_check import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy

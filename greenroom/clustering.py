@@ -38,8 +38,8 @@ from greenroom.control.admin.ports import ClusterPorts
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.metrics import Metrics, Sample, Source
+from greenroom.join_check import HOST, WORKER, Neighbours
 from greenroom.machines import nats_options
-from greenroom.neighbours import HOST, WORKER, Neighbours
 from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
 from greenroom.persistence.node_records import NodeRow
@@ -67,7 +67,7 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     bus_directory: Path
     """The folder of the bus's sockets, if no setting names a bus between machines."""
     addresses: dict[str, str]
-    """The ways to reach it, by purpose: `http`, `realtime`, `parent`; see `neighbours`."""
+    """The ways to reach it, by purpose: `http`, `realtime`, `parent`; see `join_check`."""
     behaviours: str = ""
     """A digest of its behaviours' files."""
     is_first: bool

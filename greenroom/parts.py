@@ -25,7 +25,6 @@ from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
-from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.loaders import (
     LobbyLoader,
@@ -35,6 +34,7 @@ from greenroom.actors.world.loaders import (
     player_loader,
 )
 from greenroom.actors.world.platform import Platforms
+from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
 from greenroom.actors.world.seats import Seats
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings

@@ -71,7 +71,6 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.friendships import Friendships
-from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.loaders import (
     LobbyLoader,
@@ -81,6 +80,7 @@ from greenroom.actors.world.loaders import (
     player_loader,
 )
 from greenroom.actors.world.platform import Platforms, Provider
+from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
 from greenroom.actors.world.seats import Seats
 from greenroom.actors.world.world import World, WorldSettings
 from greenroom.behaviour.registry import Registry

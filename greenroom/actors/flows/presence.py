@@ -13,7 +13,7 @@ from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 Role = TypeVar("Role")

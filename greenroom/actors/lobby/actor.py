@@ -57,7 +57,7 @@ from greenroom.actors.lobby.refusals import (
 from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits, weigh
 from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.opened import Opened
+from greenroom.actors.room.new_room import Opened
 from greenroom.actors.room.rules import codec as room_codec
 from greenroom.actors.room.rules import membership as room_rules
 from greenroom.actors.room.rules.events import MemberJoined, NewMember, RoomCreated

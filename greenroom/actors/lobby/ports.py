@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from greenroom.actors.room.opened import Opened
+from greenroom.actors.room.new_room import Opened
 from greenroom.actors.room.rules.events import RoomCreated
 
 

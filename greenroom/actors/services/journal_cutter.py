@@ -12,7 +12,7 @@ from typing import Any, Final
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from greenroom.actors.services.read_ahead import read_together
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, save_presence_of
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
 from greenroom.actors.services.expiry import EndedPlaces
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)

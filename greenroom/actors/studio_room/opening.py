@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from greenroom.actors.kernel.clock import Clock
-from greenroom.actors.room.opened import Opened
+from greenroom.actors.room.new_room import Opened
 from greenroom.actors.room.rules.events import MemberJoined, RoomCreated
 from greenroom.actors.room.rules.membership import new_room
 from greenroom.actors.room.rules.state import Room

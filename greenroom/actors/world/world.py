@@ -18,10 +18,10 @@ from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.world.audit import Audit
 from greenroom.actors.world.friendships import Friendships
-from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.ports import Accounts
+from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
 from greenroom.actors.world.seats import Seats
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.lobby_messages import DiscardLobby
 from greenroom.control.admin.room_messages import Discarded, DiscardRoom

@@ -36,7 +36,7 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.actors.world.journalled import find_open
+from greenroom.actors.world.rooms_and_lobbies import find_open
 from greenroom.contract.fields import timestamp, verbatim
 from greenroom.contract.matchmaking import (
     ASK_TO_JOIN,

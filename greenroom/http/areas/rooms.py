@@ -39,7 +39,7 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.actors.world.journalled import find_open
+from greenroom.actors.world.rooms_and_lobbies import find_open
 from greenroom.actors.world.world import World
 from greenroom.contract.fields import OMITTED, RawDocument, timestamp, verbatim
 from greenroom.contract.rooms import (

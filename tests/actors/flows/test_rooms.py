@@ -30,8 +30,8 @@ from greenroom.actors.services import snapshots as keeper
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.world import journalled
-from greenroom.actors.world.journalled import find_open
+from greenroom.actors.world import rooms_and_lobbies
+from greenroom.actors.world.rooms_and_lobbies import find_open
 
 WANTED = NewRoom(
     room_name="Den",
@@ -328,7 +328,7 @@ async def test_rooms_are_found_by_their_names_however_many_there_are(
         return [r.room_name for r in await find_open(index, game_id, search, limit)]
 
     for slice_ in (1, 2, 3, 4, 1_000):
-        monkeypatch.setattr(journalled, "SLICE", slice_)
+        monkeypatch.setattr(rooms_and_lobbies, "SLICE", slice_)
         assert await names("") == ["Bravo", "Delta", "Straße", "alpha"]
         assert await names("", limit=2) == ["Bravo", "Delta"]
         assert await names("ALPH") == ["alpha"]
@@ -346,7 +346,7 @@ async def test_rooms_of_large_rules_are_listed_up_to_a_bound_and_the_first_alway
         await create_room(arena.world, arena.game.game, host.player, wanted)
     index = arena.world.rooms.index
     for bytes_max, count in ((0, 1), (199, 1), (200, 2), (1_000, 4)):
-        monkeypatch.setattr(journalled, "DOCUMENTS_BYTES_MAX", bytes_max)
+        monkeypatch.setattr(rooms_and_lobbies, "DOCUMENTS_BYTES_MAX", bytes_max)
         assert len(await find_open(index, arena.game.game_id, "", 20)) == count
 
 

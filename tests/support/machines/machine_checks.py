@@ -24,7 +24,7 @@ from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults
 from greenroom.actors.room.rules.groups import read_sources
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.room.rules.state import weigh as room_weight
-from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.behaviour.stats import read
 
 RESULT_SECONDS_MAX = 3_600

@@ -13,7 +13,7 @@ import trio.testing
 from greenroom.bus.bus import NobodyThere, TooSlow
 from greenroom.cluster.membership import Probe
 from greenroom.cluster.switchboard import Switchboard
-from greenroom.neighbours import (
+from greenroom.join_check import (
     SILENT_SECONDS_MAX,
     STARTING_SECONDS_MAX,
     Neighbours,
