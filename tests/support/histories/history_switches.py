@@ -123,7 +123,13 @@ async def share_presence(
     async def change(is_gone: bool) -> None:
         method, word = ("POST", "logout") if is_gone else ("PUT", "login")
         told: Told = (key, "write", is_gone, nothing)
-        await player.call(method, f"{PLAYERS}/{word}", None, told)
+        history = scene.book.history
+        alive = history.begin(player.name, key, "write", False, trio.current_time())
+        status, _ = await player.call(method, f"{PLAYERS}/{word}", None, told)
+        if status == 200:
+            history.drop(alive)
+        else:  # the good token that came with it is a sign of life, whatever the answer
+            history.leave_open(alive, "a sign of life")
 
     async def read(number: int) -> None:
         client = Client(scene, f"{name} {number}", onlooker.token)
