@@ -81,7 +81,9 @@ async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> Ad
     )
 
 
-async def _player_caller(world: World, texts: TokenTexts, request: Request) -> PlayerCaller:
+async def _player_caller(
+    world: World, texts: TokenTexts, request: Request, kind: type[PlayerCaller] = PlayerCaller
+) -> PlayerCaller:
     identity = await _identify_game(world, texts, request)
     token = request.headers.get(_player_token)
     if not token:
@@ -92,7 +94,7 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
         raise TokenInvalid(texts.token_foreign or texts.token_invalid) from None
     except InvalidPlayerToken:
         raise TokenInvalid(texts.token_invalid) from None
-    return PlayerCaller(
+    return kind(
         world,
         request.address,
         _host(request),
@@ -105,21 +107,14 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
 
 
 async def _trusted_caller(world: World, texts: TokenTexts, request: Request) -> TrustedCaller:
-    caller = await _player_caller(world, texts, request)
+    caller = await _player_caller(world, texts, request, TrustedCaller)
+    assert isinstance(caller, TrustedCaller)
     key = request.headers.get(_admin_key)
-    if key and not await identify_admin(GameIdentity(caller.game, caller.game_id), key):
-        raise TokenInvalid(texts.admin_invalid)
-    return TrustedCaller(
-        caller.world,
-        caller.address,
-        caller.host,
-        caller.game,
-        caller.game_id,
-        caller.player,
-        caller.player_id,
-        caller.token_hash,
-        is_admin=bool(key),
-    )
+    if key:
+        if not await identify_admin(GameIdentity(caller.game, caller.game_id), key):
+            raise TokenInvalid(texts.admin_invalid)
+        caller.is_admin = True
+    return caller
 
 
 AUTHENTICATE: dict[Auth, Authenticate] = {

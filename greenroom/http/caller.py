@@ -50,7 +50,7 @@ class PlayerCaller(GameCaller, gc=False):
 class TrustedCaller(PlayerCaller, gc=False):
     """A player, perhaps with the game's owner behind them."""
 
-    is_admin: bool
+    is_admin: bool = False
     """True if the admin key was given too."""
 
     @property

@@ -325,17 +325,17 @@ class Dispatcher:
         self, route: Route, request: Request, arguments: tuple[str, ...], now: float, units: int
     ) -> Answer:
         """Answer a call whose address has been charged."""
-        endpoint = route.endpoint
+        endpoint, world = route.endpoint, self._world
         try:
-            caller = await route.authenticate(self._world, endpoint.texts, request)
+            caller = await route.authenticate(world, endpoint.texts, request)
         except (KeyInvalid, TokenInvalid):
             if isinstance(request, ForwardedRequest):
                 request.has_failed_token = True
             else:
                 self._limits.note_failed_token(request.address, now)
             raise
-        tenure = self._world.tenure_of(caller.game_id)
-        now_unix = self._world.clock.now()
+        tenure = None if world.ownership is None else world.tenure_of(caller.game_id)
+        now_unix = world.clock.now()
         retry_seconds = self._admit_caller(route, caller, now, now_unix, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
@@ -361,7 +361,7 @@ class Dispatcher:
                 tenure.check()
         except Exception as error:
             if isinstance(error, Refused):
-                await self._world.confirm(error)
+                await world.confirm(error)
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
             if is_too_many(error):

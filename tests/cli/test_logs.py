@@ -13,7 +13,7 @@ import pytest
 from greenroom import logs
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
 
-TOKENS = [make_token(prefix, bytes(range(24))) for prefix in (PROJECT_KEY, ADMIN_KEY, PLAYER_TOKEN)]
+TOKENS = [make_token(prefix, bytes(range(64))) for prefix in (PROJECT_KEY, ADMIN_KEY, PLAYER_TOKEN)]
 Written = Callable[[], str]
 
 

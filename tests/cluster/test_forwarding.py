@@ -35,7 +35,7 @@ async def read_stream(answer: Answer) -> bytes:
 
 # Every kind of call is answered as its owner answers it.
 
-FOREIGN = make_token(PLAYER_TOKEN, bytes(24))
+FOREIGN = make_token(PLAYER_TOKEN, bytes(64))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ FOREIGN = make_token(PLAYER_TOKEN, bytes(24))
         ("POST", "/api/echo.php/", b'{"word":"\xc3\xa9"}', {}),
         ("POST", "/api/echo.php", b"{}", {"key": None}),
         ("POST", "/api/echo.php", b"{}", {"key": "junk"}),
-        ("POST", "/api/echo.php", b"{}", {"key": make_token(PROJECT_KEY, bytes(24))}),
+        ("POST", "/api/echo.php", b"{}", {"key": make_token(PROJECT_KEY, bytes(64))}),
         ("POST", "/api/who.php/am/i", b"", {}),
         ("POST", "/api/who.php/am/i", b"", {"token": "junk"}),
         ("POST", "/api/who.php/am/i", b"", {"token": FOREIGN}),
@@ -291,7 +291,7 @@ async def test_the_owner_vouches_for_a_players_body(
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster))
     stranger = {"x-game-player-token": FOREIGN}
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster, **stranger))
-    nobody = {**player, "x-api-token": make_token(PROJECT_KEY, bytes(24))}
+    nobody = {**player, "x-api-token": make_token(PROJECT_KEY, bytes(64))}
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster, **nobody))
     junk = {**player, "x-api-token": "junk"}
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster, **junk))

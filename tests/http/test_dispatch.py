@@ -127,7 +127,7 @@ async def test_the_callers_of_each_class_are_made(stage: DispatchKit) -> None:
     assert json_of(owner)["seen"] == f"owner of {game_id}"
 
 
-JUNK = ["junk", "x" * 100_000, "ünï", "\x00", "a, b", make_token(PROJECT_KEY, bytes(24))]
+JUNK = ["junk", "x" * 100_000, "ünï", "\x00", "a, b", make_token(PROJECT_KEY, bytes(64))]
 
 
 @pytest.mark.parametrize("key", JUNK)
@@ -153,7 +153,7 @@ async def test_a_bad_project_key_is_a_401_with_its_message(stage: DispatchKit, k
         ("", None, "no token"),
         ("", "", "no token"),
         ("", "junk", "bad token"),
-        ("", make_token(PLAYER_TOKEN, bytes(24)), "bad token"),
+        ("", make_token(PLAYER_TOKEN, bytes(64)), "bad token"),
     ],
 )
 async def test_the_key_is_checked_before_the_player_token(
@@ -173,7 +173,7 @@ async def test_an_empty_key_counts_as_missing(stage: DispatchKit) -> None:
 
 @pytest.mark.parametrize(
     ("admin", "error"),
-    [(None, "no token"), ("junk", "bad token"), (make_token(ADMIN_KEY, bytes(24)), "bad token")],
+    [(None, "no token"), ("junk", "bad token"), (make_token(ADMIN_KEY, bytes(64)), "bad token")],
 )
 async def test_the_admin_key_is_checked(stage: DispatchKit, admin: str | None, error: str) -> None:
     answer = await stage.answer("GET", "/api/owner.php", admin=admin)

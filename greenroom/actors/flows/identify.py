@@ -19,7 +19,7 @@ from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import Authenticate, Player, PlayerRole
 from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound, PlayerOfAnotherGame
-from greenroom.actors.player.tokens import checksum_ok, hash_project_key, hash_token
+from greenroom.actors.player.tokens import checksum_ok, hash_token
 from greenroom.actors.world.world import World
 
 
@@ -46,7 +46,7 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
 
     Cancellation: nothing has changed.
     """
-    key_hash = hash_project_key(api_token)
+    key_hash = hash_token(api_token)
     game_id = world.game_index.find(key_hash)
     if game_id is None:
         game_id = world.game_index.find_old(key_hash, world.clock.now())

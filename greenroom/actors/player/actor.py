@@ -14,7 +14,7 @@ from greenroom.actors.plans.memory import Piece
 from greenroom.actors.player import results, rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
-from greenroom.actors.player.memory import held_bytes, part_for, stats_bytes
+from greenroom.actors.player.memory import held_bytes, new_bytes, part_for, stats_bytes
 from greenroom.actors.player.messages import (
     Authenticate,
     Ban,
@@ -140,9 +140,16 @@ class PlayerActor(Actor[PlayerRole]):
             return
         player = self._player
         assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
-        if isinstance(event, _RESIZING):
+        if isinstance(event, PlayerDocumentReplaced):
+            more_bytes = len(event.player_data) - len(player.player_data)
             rules.apply(player, event)
-            self._resize(player)
+            if more_bytes:
+                self._grow(player, more_bytes)
+            return
+        if isinstance(event, _RESIZING):
+            before = held_bytes(player)
+            rules.apply(player, event)
+            self._grow(player, held_bytes(player) - before)
             if isinstance(event, PlayerStatsChanged):
                 self._index.note_stats(player)
             return
@@ -213,13 +220,12 @@ class PlayerActor(Actor[PlayerRole]):
             self._piece.move(share_key(address))
             self._address = address
 
-    def _resize(self, player: Player) -> None:
+    def _grow(self, player: Player, more_bytes: int) -> None:
         """Count what the record has grown by as stored and as held in memory."""
-        piece, held = self._piece, held_bytes(player)
+        piece = self._piece
         assert piece is not None
-        if held != piece.size:
-            self._usage(player.game_id).count_stored(held - piece.size)
-            piece.resize(held)
+        self._usage(player.game_id).count_stored(more_bytes)
+        piece.resize(piece.size + more_bytes)
 
     def _check_space(self, more_bytes: int, document_bytes: int) -> None:
         """Check that there is space for more bytes.
@@ -258,9 +264,10 @@ class PlayerActor(Actor[PlayerRole]):
         usage = self._usage(command.game_id)
         usage.check_player(command.address)
         usage.check_storage(player_bytes(command.player_name, command.player_data))
-        event = rules.decide_register(command, self._clock.now())
-        self._index.admit(rules.new_player(event), command.address)
-        return Changed(None, event)
+        held = new_bytes(command.player_name, command.player_data)
+        document_bytes = len(command.player_data)
+        self._index.admit_new(command.game_id, held, document_bytes, command.address)
+        return Changed(None, rules.decide_register(command, self._clock.now()))
 
     @handles(Authenticate)
     def authenticate(self, command: Authenticate) -> None:
@@ -416,8 +423,8 @@ class PlayerActor(Actor[PlayerRole]):
         return Changed(len(events), *events)
 
 
-_RESIZING: Final = (PlayerDocumentReplaced, PlayerRenamed, PlayerStatsChanged)
-"""Events after which a record may be larger or smaller."""
+_RESIZING: Final = (PlayerRenamed, PlayerStatsChanged)
+"""Events after which a record may be larger or smaller; `PlayerDocumentReplaced` is one more."""
 
 
 def _bytes(player: Player) -> int:

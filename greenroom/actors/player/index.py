@@ -131,9 +131,22 @@ class PlayerIndex:
         Raises:
             PlayersHoldTooMuch: there is no space.
         """
-        owner, share = self.ledger.usage_of_game(player.game_id).owner, share_key(address)
-        part = part_for(len(player.player_data))
-        self.memory.check(owner, share, held_bytes(player), part)
+        self.admit_new(player.game_id, held_bytes(player), len(player.player_data), address)
+
+    def admit_new(self, game_id: int, held: int, document_bytes: int, address: str) -> None:
+        """Check that there is space for a player who has no record yet.
+
+        Args:
+            game_id: the player's game.
+            held: what they are to hold in memory, in bytes.
+            document_bytes: the size of their document.
+            address: as for `admit`.
+
+        Raises:
+            PlayersHoldTooMuch: there is no space.
+        """
+        owner = self.ledger.usage_of_game(game_id).owner
+        self.memory.check(owner, share_key(address), held, part_for(document_bytes))
 
     def begin_counting(self, player_id: int, game_id: int, address: str) -> Piece:
         """Begin to count what an active player holds, for the address of the client."""

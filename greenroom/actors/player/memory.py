@@ -22,8 +22,12 @@ The rest is for players with small documents, so that large ones hardly ever kee
 
 def held_bytes(player: Player) -> int:
     """Return what a player holds in memory."""
-    name, document = player.player_name.encode(), player.player_data
-    return PLAYER_HELD_BYTES + len(name) + len(document) + stats_bytes(player.stats)
+    return new_bytes(player.player_name, player.player_data) + stats_bytes(player.stats)
+
+
+def new_bytes(player_name: str, player_data: bytes) -> int:
+    """Return what a new player holds in memory, who has no stats yet."""
+    return PLAYER_HELD_BYTES + len(player_name.encode()) + len(player_data)
 
 
 def stats_bytes(stats: bytes) -> int:

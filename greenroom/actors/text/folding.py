@@ -243,6 +243,8 @@ def _with_signs(text: str, signs: dict[int, int]) -> str:
 
     def read(chunk: re.Match[str]) -> str:
         word = chunk[0]
+        if word.isalpha() or word.isdecimal():
+            return word
         is_cyrillic = not word.isascii() and _CYRILLIC.search(word)
         table = _SIGNS_CYRILLIC if is_cyrillic else signs
         if not _DIGIT.search(word):

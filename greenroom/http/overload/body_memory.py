@@ -30,12 +30,13 @@ room for most of them."""
 class BodyLease:
     """The bytes that one body, or one connection's bodies one after the other, hold of a budget."""
 
-    __slots__ = ("_budget", "_held", "_key")
+    __slots__ = ("_budget", "_key", "held")
 
     def __init__(self, budget: Shares) -> None:
         """Start with nothing held."""
         self._budget = budget
-        self._held = 0
+        self.held = 0
+        """In bytes."""
         self._key = ""
 
     def hold(self, size: int, key: str) -> bool:
@@ -48,18 +49,18 @@ class BodyLease:
         Returns:
             Whether the bytes were available. If not, the bytes held before are given back.
         """
-        if size == self._held and key == self._key:
+        if size == self.held and key == self._key:
             return True
         self.release()
         if not size:
             return True
         if not self._budget.take(key, size):
             return False
-        self._held, self._key = size, key
+        self.held, self._key = size, key
         return True
 
     def release(self) -> None:
         """Give all bytes back."""
-        if self._held:
-            self._budget.give_back(self._key, self._held)
-            self._held = 0
+        if self.held:
+            self._budget.give_back(self._key, self.held)
+            self.held = 0

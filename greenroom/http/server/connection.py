@@ -272,17 +272,13 @@ class Connection:
         Raises:
             _ArrivedLate: the parser has been given what came.
         """
-        parser = self._parser
+        parser, pace = self._parser, self._context.pace
         while True:
             event = parser.next()
             if event is REQUEST:
-                must_refuse, self._arrived = self._arrived, None
-                if parser.method == "OPTIONS" or parser.path in PROBES:
-                    must_refuse = False  # a browser takes a refused preflight for a broken server
-                elif must_refuse is None:
-                    must_refuse = self._context.pace.must_refuse(self._address())
-                if must_refuse:
-                    self._context.pace.note_refusing()
+                is_decided = self._arrived is not None
+                if (pace.is_behind or is_decided) and self._must_refuse(pace):
+                    pace.note_refusing()
                     await self._refuse()
                 else:
                     await self._answer()
@@ -441,8 +437,18 @@ class Connection:
         elif self._out_bytes > OUT_BYTES_MAX:
             del answer  # what is sent is a copy of its body
             await self._flush()
-        self._body.release()
-        self._held.release()
+        if self._body.held:
+            self._body.release()
+        if self._held.held:
+            self._held.release()
+
+    def _must_refuse(self, pace: PassBudget) -> bool:
+        """Return whether the parser's request must be refused, as may have been decided already."""
+        must_refuse, self._arrived = self._arrived, None
+        parser = self._parser
+        if parser.method == "OPTIONS" or parser.path in PROBES:
+            return False  # a browser takes a refused preflight for a broken server
+        return pace.must_refuse(self._address()) if must_refuse is None else must_refuse
 
     async def _refuse(self) -> None:
         """Answer that there is too much to do."""

@@ -183,7 +183,7 @@ async def test_a_ban_in_the_middle_of_a_registration_takes_effect_behind_it(
 # Identity.
 
 
-@pytest.mark.parametrize("token", ["", "junk", "gr_plr_", make_token(PLAYER_TOKEN, b"x" * 24)])
+@pytest.mark.parametrize("token", ["", "junk", "gr_plr_", make_token(PLAYER_TOKEN, b"x" * 64)])
 async def test_a_token_of_nobodys_is_invalid(autojump_clock: MockClock, arena: Arena, token: str):
     with pytest.raises(InvalidPlayerToken) as refused:
         await identify(arena, token)
@@ -332,7 +332,7 @@ async def test_a_rotation_that_the_database_refuses_leaves_the_old_token_good(
 async def test_away_is_not_the_same_as_invalid(autojump_clock: MockClock, arena: Arena):
     arena.memory.away = True
     with pytest.raises(StorageUnavailable):
-        await identify(arena, make_token(PLAYER_TOKEN, os.urandom(24)))
+        await identify(arena, make_token(PLAYER_TOKEN, os.urandom(64)))
     with pytest.raises(StorageUnavailable):
         await identify_game(arena.world, make_game_keys().api_token)
 
