@@ -62,8 +62,8 @@ from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
 from greenroom.control.signals import stop_signals
 from greenroom.control.socket import Desk
-from greenroom.fronts import NO_PAGES, Fronts, Pages
 from greenroom.join_check import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
+from greenroom.listening_services import NO_PAGES, ListeningServices, Pages
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy
@@ -120,11 +120,11 @@ async def serve(
         watchdog,
     ):
         async with trio.open_nursery() as nursery:
-            fronts = Fronts(settings, pages=pages)
-            signals = SignalWatch(nursery.cancel_scope, fronts, manager)
+            listening = ListeningServices(settings, pages=pages)
+            signals = SignalWatch(nursery.cancel_scope, listening, manager)
             await nursery.start(signals.watch, settings.drain_seconds)
-            await fronts.check_ports()
-            root = _Root(settings, fronts, registry, watchdog.watch, sources)
+            await listening.check_ports()
+            root = _Root(settings, listening, registry, watchdog.watch, sources)
             await nursery.start(root.run)
             announce(root.server.ready())
             manager.tell_ready()
@@ -149,16 +149,16 @@ async def work(link: ParentLink) -> None:
     with watchdog:
         async with trio.open_nursery() as outer:
             async with trio.open_nursery() as nursery:
-                fronts = Fronts(settings, link.ports)
+                listening = ListeningServices(settings, link.ports)
                 root = _Root(
                     settings,
-                    fronts,
+                    listening,
                     registry,
                     watchdog.watch,
                     link.begin.sources,
-                    member=_member(link, registry.digest(), fronts.certificate_digest),
+                    member=_member(link, registry.digest(), listening.certificate_digest),
                 )
-                served = _Worker(link, fronts, root, nursery.cancel_scope)
+                served = _Worker(link, listening, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
                 outer.start_soon(link.tell_alive)
                 outer.start_soon(link.tell_news)
@@ -217,7 +217,7 @@ class _Root:
     def __init__(
         self,
         settings: Settings,
-        fronts: Fronts | None,
+        listening: ListeningServices | None,
         registry: Registry,
         watch: Watch,
         sources: Mapping[str, str] = NOWHERE,
@@ -228,7 +228,7 @@ class _Root:
         studio = BehaviourService(registry, settings.job_seconds_max, self._world, watch)
         self.server = Node(
             settings,
-            fronts,
+            listening,
             studio,
             lambda: database.conninfo,
             self.node,
@@ -297,25 +297,25 @@ class _Worker:
     """Does what a worker's parent tells it; see `WorkerServed` and `Calls`."""
 
     def __init__(
-        self, link: ParentLink, fronts: Fronts, root: _Root, scope: trio.CancelScope
+        self, link: ParentLink, listening: ListeningServices, root: _Root, scope: trio.CancelScope
     ) -> None:
         self._link = link
-        self._fronts = fronts
+        self._listening = listening
         self._root = root
         self._scope = scope
         self._handing_over = trio.CancelScope()
 
     async def drain(self) -> bool:
-        return await self._fronts.drain()
+        return await self._listening.drain()
 
     async def reload(self) -> None:
-        await self._fronts.reload()
+        await self._listening.reload()
 
     async def hand_over(self) -> None:
         cluster = self._root.server.cluster
         if cluster is not None:
             with self._handing_over:
-                await self._fronts.drain()
+                await self._listening.drain()
                 siblings = cluster.peers.siblings()
                 left = await cluster.membership.drain(LEAVE_SECONDS_MAX, siblings)
                 _logger.info("other machines have what they take; %d shards are left", left)
@@ -345,7 +345,7 @@ class _Worker:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
-                    await self._fronts.reload()
+                    await self._listening.reload()
                 elif not self._scope.cancel_called:
                     _logger.info("stopping at %s", signal.Signals(number).name)
                     await self._leave()

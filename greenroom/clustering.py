@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 import trio
 
+from greenroom.actor_system import ActorSystem
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus, prepare_directory
@@ -27,11 +28,11 @@ from greenroom.cluster.connection_passing import ConnectionPassing
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import RealtimeRelay
 from greenroom.cluster.residents import WorldResidents
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import Switchboard
 from greenroom.config import Settings
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.ports import ClusterPorts
@@ -39,9 +40,8 @@ from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.metrics import Metrics, Sample, Source
 from greenroom.join_check import HOST, WORKER, Neighbours
-from greenroom.machines import nats_options
 from greenroom.network.certificate import Certificate
-from greenroom.parts import Parts
+from greenroom.own_host import nats_options
 from greenroom.persistence.node_records import NodeRow
 from greenroom.persistence.node_session import NodeIdentity, NodeSession
 from greenroom.persistence.operators.shard_lookup import DatabaseHomes
@@ -84,41 +84,41 @@ class Clustering:
     """One node's part in a cluster."""
 
     def __init__(
-        self, settings: Settings, options: ClusterOptions, parts: Parts, keeper: ShardKeeper
+        self, settings: Settings, options: ClusterOptions, system: ActorSystem, keeper: ShardKeeper
     ) -> None:
         """Put it together; nothing is opened.
 
         Args:
             settings: all settings.
             options: which node it is.
-            parts: storage, which is open, and the world.
+            system: storage, which is open, and the world.
             keeper: brings shards up and lets them go.
         """
-        session, world = parts.storage.session, parts.world
-        shared, homes = session.installation, DatabaseHomes(parts.storage.loaders)
+        session, world = system.storage.session, system.world
+        shared, homes = session.installation, DatabaseHomes(system.storage.loaders)
         self._settings = settings
         self._name = options.name
         self._session = session
         self._world = world
         self.bus = _bus(settings, session, options.bus_directory)
-        self._switchboard = Switchboard(self.bus)
+        self._messenger = Messenger(self.bus)
         self.passing = ConnectionPassing(session.node_id, options.bus_directory)
         self._shards = ShardMap[NodeRow](session.node_id)
         self._shards.when_gone(self.bus.give_up)
         self._guard = Guard(LEASE_SECONDS)
-        residents = WorldResidents(world, keeper, parts.storage, parts.hub)
+        residents = WorldResidents(world, keeper, system.storage, system.hub)
         self.membership = Membership(
             MembershipOptions(lease_seconds=LEASE_SECONDS, nodes_expected=options.nodes_expected),
-            records=parts.storage.nodes,
+            records=system.storage.nodes,
             bus=self.bus,
-            switchboard=self._switchboard,
+            messenger=self._messenger,
             shards=self._shards,
             guard=self._guard,
             residents=residents,
         )
         self._balancing = Balancing(
             self._shards,
-            self._switchboard,
+            self._messenger,
             self.membership,
             residents.count_turns,
             LoadMeter(trio.current_time, time.process_time),
@@ -127,9 +127,9 @@ class Clustering:
         self.membership.when_taken_over(options.tell_taken_over)
         self.forwarding = Forwarding(
             world.game_index,
-            Locator(parts.storage.accounts),
+            Locator(system.storage.accounts),
             self._shards,
-            self._switchboard,
+            self._messenger,
             address_share_max=settings.address_share_max,
         )
         self._lines = RelayLines(
@@ -137,12 +137,12 @@ class Clustering:
         )
         self._homes = homes
         self._neighbours = Neighbours(
-            session.node_id, session.identity, parts.storage.nodes.read_nodes, self._switchboard
+            session.node_id, session.identity, system.storage.nodes.read_nodes, self._messenger
         )
-        self._journal = parts.storage.journal
+        self._journal = system.storage.journal
         self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
         self.peers = NodePeers(
-            self._shards, self._switchboard, self.membership, self._balancing, self._name
+            self._shards, self._messenger, self.membership, self._balancing, self._name
         )
 
     def children(self) -> list[ChildSpec]:
@@ -187,11 +187,11 @@ class Clustering:
             metrics: what this node counts.
             context: where operations act.
         """
-        NodeAnswers(self._switchboard, context, metrics, self._name)
+        NodeAnswers(self._messenger, context, metrics, self._name)
         answering = Answering(
             dispatcher,
             self._shards,
-            self._switchboard,
+            self._messenger,
             address_share_max=self._settings.address_share_max,
         )
         self._sources.append(answering.samples)

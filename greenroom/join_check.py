@@ -16,7 +16,7 @@ import trio
 
 from greenroom.bus.bus import BusError, NobodyThere, OffBus
 from greenroom.cluster.membership import Probe
-from greenroom.cluster.switchboard import Switchboard, UnreadableMessage
+from greenroom.cluster.messenger import Messenger, UnreadableMessage
 from greenroom.control.errors import ControlError
 from greenroom.network.addresses import names_loopback
 from greenroom.persistence.node_records import NodeRow
@@ -60,7 +60,7 @@ class Neighbours:
         node_id: int,
         identity: NodeIdentity,
         read_nodes: Callable[[], Awaitable[Collection[NodeRow]]],
-        switchboard: Switchboard,
+        messenger: Messenger,
     ) -> None:
         """Prepare; nothing is read before `run`.
 
@@ -68,12 +68,12 @@ class Neighbours:
             node_id: this node.
             identity: this node, as others see it.
             read_nodes: returns the rows of all nodes.
-            switchboard: the way to them, which is open when this runs.
+            messenger: the way to them, which is open when this runs.
         """
         self._node_id = node_id
         self._me = identity
         self._read_nodes = read_nodes
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._met: set[int] = set()
         self._silent_since: dict[int, float] = {}
         self._told: set[str] = set()
@@ -123,7 +123,7 @@ class Neighbours:
         if row.node_id in self._met or row.lease_seconds < 0:
             return True
         try:
-            await self._switchboard.ask(row.node_id, Probe(), seconds_max=ASK_SECONDS_MAX)
+            await self._messenger.ask(row.node_id, Probe(), seconds_max=ASK_SECONDS_MAX)
         except NobodyThere as error:
             if row.is_on_bus and not isinstance(error, OffBus):
                 self._note_silent(row)

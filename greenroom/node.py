@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actor_system import ActorSystem
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.old_keys import forget_old_keys_for_ever
@@ -26,11 +27,10 @@ from greenroom.control.backups import BackupFolder
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, ready
-from greenroom.fronts import Fronts
 from greenroom.http.metrics import Source
+from greenroom.listening_services import ListeningServices
 from greenroom.memory_trim import trim_for_ever
 from greenroom.metric_sources import process_samples, studio_samples
-from greenroom.parts import Parts
 from greenroom.persistence.storage import Storage
 from greenroom.scheduling_delay import SchedulingDelay
 from greenroom.supervisors.deferred import Deferred
@@ -48,7 +48,7 @@ class Node:
     def __init__(
         self,
         settings: Settings,
-        fronts: Fronts | None,
+        listening: ListeningServices | None,
         studio: BehaviourService,
         conninfo: Callable[[], str],
         tree: Callable[[], TreeNode],
@@ -60,7 +60,7 @@ class Node:
 
         Args:
             settings: all settings.
-            fronts: the ports; without them nobody is served, and only operations are carried out.
+            listening: the ports; without them only operations are carried out.
             studio: runs behaviours.
             conninfo: the database's address as it is now, in libpq's format.
             tree: draws the supervision tree.
@@ -73,26 +73,26 @@ class Node:
         self._tree = tree
         self._sources_of_settings = sources
         self._settings = settings
-        self._fronts = fronts
+        self._listening = listening
         self._studio = studio
         self._reloader = Reloader(studio) if settings.reload else None
-        self._parts: Parts | None = None
+        self._system: ActorSystem | None = None
         self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
         self._delay = SchedulingDelay()
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Build the parts and supervise them."""
-        parts = self._parts = Parts(
+        system = self._system = ActorSystem(
             self._settings,
             self._conninfo(),
             self._studio,
-            None if self._fronts is None else self._fronts.realtime_address,
+            None if self._listening is None else self._listening.realtime_address,
             None if self._member is None else self._member.identity(),
         )
         supervisor = Supervisor(
             "server",
-            self._children(parts),
+            self._children(system),
             strategy=Strategy.REST_FOR_ONE,
             restarts_max=10 if self._member is None else 0,  # a node that lost its id begins anew
             window_seconds=60.0,
@@ -103,14 +103,14 @@ class Node:
     @property
     def world(self) -> World:
         """Return the world as this start has built it."""
-        assert self._parts is not None
-        return self._parts.world
+        assert self._system is not None
+        return self._system.world
 
     @property
     def storage(self) -> Storage:
         """Return the storage as this start has built it."""
-        assert self._parts is not None
-        return self._parts.storage
+        assert self._system is not None
+        return self._system.storage
 
     def branches(self) -> list[TreeNode]:
         """Return the services as tree nodes; none before the first start."""
@@ -132,7 +132,7 @@ class Node:
 
     async def _restore_rooms(self) -> None:
         """Load rooms into memory for a command. In a server, the keeper does it."""
-        if self._fronts is None:
+        if self._listening is None:
             await SnapshotService(self.world).restore()
 
     @property
@@ -142,13 +142,13 @@ class Node:
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
-        fronts = self._fronts
-        assert fronts is not None
+        listening = self._listening
+        assert listening is not None
         addresses = ready(
             self._settings,
-            port=fronts.http_port,
-            realtime_port=fronts.realtime_port,
-            udp_port=fronts.udp_port,
+            port=listening.http_port,
+            realtime_port=listening.realtime_port,
+            udp_port=listening.udp_port,
         )
         kept = first_game_file(self._settings.data_dir)
         return msgspec.structs.replace(
@@ -157,73 +157,76 @@ class Node:
             first_game_file=kept if kept.exists() else None,
         )
 
-    def _children(self, parts: Parts) -> list[ChildSpec]:
+    def _children(self, system: ActorSystem) -> list[ChildSpec]:
         """Return the services in starting order. A command needs only those down to the lobbies.
 
         What a node of a cluster has above its storage is made once that is open.
         """
         stop_seconds = self._settings.stop_seconds_max
         storage = [
-            ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
-            ChildSpec("reads", parts.storage.loaders),
+            ChildSpec("storage", system.storage, shutdown_seconds=stop_seconds),
+            ChildSpec("reads", system.storage.loaders),
         ]
         if self._member is None:
-            return [*storage, *self._actors(parts), *self._services(parts)]
-        made_later = Deferred("node", lambda: self._as_member(parts))
+            return [*storage, *self._actors(system), *self._services(system)]
+        made_later = Deferred("node", lambda: self._as_member(system))
         return [*storage, ChildSpec("node", made_later, shutdown_seconds=2 * stop_seconds)]
 
-    def _actors(self, parts: Parts) -> list[ChildSpec]:
+    def _actors(self, system: ActorSystem) -> list[ChildSpec]:
         return [
             ChildSpec(
                 "usage",
-                self._usage(parts),
+                self._usage(system),
                 shutdown_seconds=self._settings.stop_seconds_max,
             ),
-            ChildSpec("games", parts.games),
-            ChildSpec("players", parts.players),
-            ChildSpec("rooms", parts.rooms),
-            ChildSpec("lobbies", parts.lobbies),
+            ChildSpec("games", system.games),
+            ChildSpec("players", system.players),
+            ChildSpec("rooms", system.rooms),
+            ChildSpec("lobbies", system.lobbies),
         ]
 
-    def _as_member(self, parts: Parts) -> list[ChildSpec]:
+    def _as_member(self, system: ActorSystem) -> list[ChildSpec]:
         """Return what a node of a cluster has above its storage, which is open."""
         assert self._member is not None
-        keeper = parts.keeper(self._studio)
-        cluster = self._cluster = Clustering(self._settings, self._member, parts, keeper)
-        return [*self._actors(parts), *self._services(parts, keeper, cluster)]
+        keeper = system.keeper(self._studio)
+        cluster = self._cluster = Clustering(self._settings, self._member, system, keeper)
+        return [*self._actors(system), *self._services(system, keeper, cluster)]
 
     def _services(
-        self, parts: Parts, keeper: ShardKeeper | None = None, cluster: Clustering | None = None
+        self,
+        system: ActorSystem,
+        keeper: ShardKeeper | None = None,
+        cluster: Clustering | None = None,
     ) -> list[ChildSpec]:
         """Return the services above the actors; none for a command."""
-        if self._fronts is None:
+        if self._listening is None:
             return []
         stop_seconds = self._settings.stop_seconds_max
         first_game, control = self._of_the_machine()
         backups = _backups(self._settings)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
-        keeper = keeper or parts.keeper(self._studio)
+        keeper = keeper or system.keeper(self._studio)
         sources = [*self._sources(), *(one.samples for one in backups)]
         return [
-            ChildSpec("friendships", parts.friendships),
-            ChildSpec("leaderboards", parts.world.leaderboards),
-            ChildSpec("steam", parts.steam),
+            ChildSpec("friendships", system.friendships),
+            ChildSpec("leaderboards", system.world.leaderboards),
+            ChildSpec("steam", system.steam),
             ChildSpec("studio", _Task(self._studio.run_service)),
             ChildSpec("keeper", keeper, shutdown_seconds=stop_seconds),
             *([] if cluster is None else cluster.children()),
-            ChildSpec("journal cutter", JournalCutter(parts.world)),
-            ChildSpec("retention", parts.retention(self._settings)),
-            ChildSpec("old keys", _Task(forget_old_keys_for_ever, parts.world)),
-            ChildSpec("presence", _Task(sweep_for_ever, parts.world)),
+            ChildSpec("journal cutter", JournalCutter(system.world)),
+            ChildSpec("retention", system.retention(self._settings)),
+            ChildSpec("old keys", _Task(forget_old_keys_for_ever, system.world)),
+            ChildSpec("presence", _Task(sweep_for_ever, system.world)),
             ChildSpec("memory", _Task(trim_for_ever)),
             *first_game,
             *control,
             *reload,
             ChildSpec("scheduling delay", self._delay),
-            *self._fronts.children(
-                parts.world,
-                parts.storage,
-                parts.hub,
+            *self._listening.children(
+                system.world,
+                system.storage,
+                system.hub,
                 self._tree,
                 sources,
                 cluster=cluster,
@@ -240,12 +243,12 @@ class Node:
         desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
         return [making], [ChildSpec("control", _Task(control_socket.run, desk, path))]
 
-    def _usage(self, parts: Parts) -> Service:
+    def _usage(self, system: ActorSystem) -> Service:
         """Return what counts usage. In a server, the keeper has it begin with what is stored."""
-        return parts.usage if self._fronts is not None else _Task(parts.restore_usage)
+        return system.usage if self._listening is not None else _Task(system.restore_usage)
 
     def _sources(self) -> list[Source]:
-        """Return what the metrics tell of parts that the fronts do not know."""
+        """Return what the metrics tell of parts that `ListeningServices` does not know."""
         return [
             lambda: process_samples(self._delay.histogram),
             lambda: studio_samples(self._studio.hook_failures),

@@ -26,7 +26,7 @@ from greenroom.actors.text.moderation import (
     moderator,
     prepare,
 )
-from greenroom.contract.words import CENSORED_CHARACTERS_MAX
+from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 
 SAMPLE = Path(__file__).with_name("moderation.txt")
 REPEATS = 20

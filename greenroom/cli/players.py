@@ -17,7 +17,7 @@ from greenroom.cli.common import (
     with_common_options,
 )
 from greenroom.cli.output import details, say_json, shown, table
-from greenroom.contract.words import BAN_DURATIONS
+from greenroom.contract.allowed_values import BAN_DURATIONS
 
 
 def _utf8_or_none(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from greenroom.config import Loaded, Settings
     from greenroom.control.ready import FirstGame, Ready
-    from greenroom.fronts import Pages
+    from greenroom.listening_services import Pages
 
 _logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from greenroom.client.errors import (
     GreenroomError,
 )
 from greenroom.client.messages import Answered, Complaint, write_action
+from greenroom.contract.allowed_values import RequestId
 from greenroom.contract.room_exchange import ResultEntry
-from greenroom.contract.words import RequestId
 
 ACTION_SECONDS_MAX: Final = 30.0
 AGAIN: Final = ',"again":true}'

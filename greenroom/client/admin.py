@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenroom.client.caller import Caller, JsonObject, as_optional_document
+from greenroom.contract.allowed_values import BanDuration
 from greenroom.contract.game_data import SET_GAME, STATS, StatsBody, StatsReply, StoredReply
 from greenroom.contract.players import (
     BAN,
@@ -15,7 +16,6 @@ from greenroom.contract.players import (
     UnbanBody,
     UnbanReply,
 )
-from greenroom.contract.words import BanDuration
 
 
 class Admin:

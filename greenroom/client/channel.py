@@ -44,9 +44,9 @@ from greenroom.client.messages import (
 )
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
+from greenroom.contract.allowed_values import GroupWord
 from greenroom.contract.realtime import HeartbeatAckFrame, TokenReply, UdpKeys
 from greenroom.contract.room_exchange import ResultEntry
-from greenroom.contract.words import GroupWord
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import LinkStatistics

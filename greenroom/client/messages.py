@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.behaviour.view import DELTA, WHOLE
 from greenroom.client.decoding import NotDecoded, decode, decode_any
+from greenroom.contract.allowed_values import GroupWord, RequestId
 from greenroom.contract.realtime import (
     ActionFrame,
     ActionResultFrame,
@@ -31,7 +32,6 @@ from greenroom.contract.realtime import (
     UdpStatsFrame,
 )
 from greenroom.contract.room_exchange import ResultEntry
-from greenroom.contract.words import GroupWord, RequestId
 
 
 class Receive(msgspec.Struct, frozen=True):

@@ -3,6 +3,9 @@
 The contract declares them (`greenroom.contract`). Fields that are not known here are left out.
 """
 
+from greenroom.contract.allowed_values import (
+    Relationship,
+)
 from greenroom.contract.censor import (
     CensorReply as Censored,
 )
@@ -111,9 +114,6 @@ from greenroom.contract.time import (
 )
 from greenroom.contract.time import (
     TimeReply as ServerTime,
-)
-from greenroom.contract.words import (
-    Relationship,
 )
 
 __all__ = [

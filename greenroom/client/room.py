@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from greenroom.client.caller import JsonObject, as_optional_document
 from greenroom.client.updates import POLL_SECONDS, Updates
+from greenroom.contract.allowed_values import GroupWord
 from greenroom.contract.fields import MessageReply
 from greenroom.contract.room_exchange import (
     ACTION_RESULTS,
@@ -44,7 +45,6 @@ from greenroom.contract.rooms import (
     RoomPlayersReply,
     SeatKeptReply,
 )
-from greenroom.contract.words import GroupWord
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player

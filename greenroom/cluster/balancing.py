@@ -19,8 +19,8 @@ from greenroom.bus.bus import BusError
 from greenroom.cluster.balance_rule import Balancer, WeighedMove
 from greenroom.cluster.hand_over import HandOver, HandOverRefused
 from greenroom.cluster.load_meter import LoadMeter, Measure
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Balancing:
     def __init__(
         self,
         shards: ShardMap[Any],
-        switchboard: Switchboard,
+        messenger: Messenger,
         members: Members,
         turns: Callable[[Collection[int]], Awaitable[Mapping[int, int]]],
         meter: LoadMeter,
@@ -102,7 +102,7 @@ class Balancing:
 
         Args:
             shards: who owns what.
-            switchboard: the way to the other nodes.
+            messenger: the way to the other nodes.
             members: who takes shards, and hands over those of this node.
             turns: counts the turns that shards of this node have had.
             meter: makes rates of these.
@@ -110,7 +110,7 @@ class Balancing:
             balancer: makes what decides.
         """
         self._shards = shards
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._members = members
         self._turns = turns
         self._meter = meter
@@ -121,9 +121,9 @@ class Balancing:
         self._why = "nothing has been measured yet"
         self.moved = 0
         """Shards that this node, deciding, has had moved since its start."""
-        switchboard.answer(AskLoad, self._tell_load)
-        switchboard.answer(MoveForLoad, self._move_for_load)
-        switchboard.know(LoadTold, MovedForLoad)
+        messenger.answer(AskLoad, self._tell_load)
+        messenger.answer(MoveForLoad, self._move_for_load)
+        messenger.know(LoadTold, MovedForLoad)
 
     @property
     def measure(self) -> Measure:
@@ -238,7 +238,7 @@ class Balancing:
     async def _ask(self, node_id: int, message: BusMessage, seconds_max: float) -> object:
         """Return a node's answer, None if there is none that can be read."""
         try:
-            return await self._switchboard.ask(node_id, message, seconds_max=seconds_max)
+            return await self._messenger.ask(node_id, message, seconds_max=seconds_max)
         except (BusError, UnreadableMessage) as error:
             _logger.info("node %d takes no part in the balance of load: %s", node_id, error)
             return None

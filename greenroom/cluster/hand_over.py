@@ -25,11 +25,11 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.news import Draining, MapChanged, TakeAudiences, Taken, TakeShards
 from greenroom.cluster.placement import Move, moves_to_leave
 from greenroom.cluster.ports import Parted, Residents
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 
 _logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class HandOver:
         self,
         shards: ShardMap[Any],
         residents: Residents,
-        switchboard: Switchboard,
+        messenger: Messenger,
         draw_epochs: Callable[[int], Awaitable[list[int]]],
         look: Callable[[], None],
     ) -> None:
@@ -63,19 +63,19 @@ class HandOver:
         Args:
             shards: who owns what.
             residents: the actors of this node.
-            switchboard: the way to the other nodes.
+            messenger: the way to the other nodes.
             draw_epochs: returns so many epochs that are higher than all before.
             look: has shards opened again that stay here after all.
         """
         self._shards = shards
         self._residents = residents
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._draw_epochs = draw_epochs
         self._look = look
         self._turn = trio.Lock()
         self.moved = 0
         """Shards handed over since the start."""
-        switchboard.know(Taken)
+        messenger.know(Taken)
 
     # What is asked for.
 
@@ -108,7 +108,7 @@ class HandOver:
 
         Cancellation: what has been handed over so far stays so.
         """
-        self._switchboard.tell_all(Draining())
+        self._messenger.tell_all(Draining())
         with trio.move_on_after(seconds_max):
             while owned := self._shards.owned():
                 owners = dict.fromkeys(owned, self._shards.node_id)
@@ -207,10 +207,10 @@ class HandOver:
         messages: list[BusMessage] = [TakeShards(owners, first, has_more=bool(others))]
         for number, piece in enumerate(others, 1):
             messages.append(TakeAudiences(shards, piece, has_more=number < len(others)))
-        self._switchboard.tell_all(MapChanged(to_node, owners))
+        self._messenger.tell_all(MapChanged(to_node, owners))
         for message in messages:
             try:
-                await self._switchboard.ask(to_node, message, seconds_max=TAKE_SECONDS_MAX)
+                await self._messenger.ask(to_node, message, seconds_max=TAKE_SECONDS_MAX)
             except (BusError, UnreadableMessage) as error:
                 _logger.warning("node %d finds its shards by itself: %s", to_node, error)
                 return

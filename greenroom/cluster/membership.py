@@ -25,6 +25,7 @@ from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Evidence, Verdict, judge
 from greenroom.cluster.hand_over import HandOver
 from greenroom.cluster.lease_guard import Guard
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.news import (
     Draining,
     MapChanged,
@@ -38,7 +39,6 @@ from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, 
 from greenroom.cluster.ports import Connected, Records, Residents
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.shard_opener import ShardOpener
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.node_records import Look, NodeRow, NodeState
 
@@ -85,18 +85,18 @@ class Membership:
         *,
         records: Records,
         bus: Connected,
-        switchboard: Switchboard,
+        messenger: Messenger,
         shards: ShardMap[NodeRow],
         guard: Guard,
         residents: Residents,
     ) -> None:
-        """Prepare; nothing is read before `run`. Register what it hears on the switchboard.
+        """Prepare; nothing is read before `run`. Register what it hears on the messenger.
 
         Args:
             options: times, and how many nodes are expected.
             records: the rows of all nodes; this node's is there already.
             bus: says whether this node is on it.
-            switchboard: sends and receives over the bus.
+            messenger: sends and receives over the bus.
             shards: the map, which is filled from here.
             guard: trusts the lease as long as it may be trusted.
             residents: the actors of this node.
@@ -104,14 +104,14 @@ class Membership:
         self._options = options
         self._records = records
         self._bus = bus
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._shards = shards
         self._guard = guard
         self._residents = residents
         self._connectivity = ConnectivityMonitor(guard.moment)
         self._opening = ShardOpener(shards, residents, guard, self._note_opened)
         self.hand_over = HandOver(
-            shards, residents, switchboard, records.draw_epochs, self._opening.look
+            shards, residents, messenger, records.draw_epochs, self._opening.look
         )
         self.is_draining = False
         """True once this node takes no more shards and hands over what it has."""
@@ -430,7 +430,7 @@ class Membership:
                 _logger.warning("node %d is gone; took over %d of its shards", whose, len(taken))
             self._shards.note_gone(whose)
             self._connectivity.forget(whose)
-            self._switchboard.tell_all(NodeGone(whose))
+            self._messenger.tell_all(NodeGone(whose))
             for tell in self._when_taken_over:
                 tell(whose)
         self._note_taken(taken)
@@ -447,7 +447,7 @@ class Membership:
         for shard, epoch in epochs.items():
             self._shards.note_owner(shard, me, epoch)
         if epochs:
-            self._switchboard.tell_all(MapChanged(me, tuple(epochs.items())))
+            self._messenger.tell_all(MapChanged(me, tuple(epochs.items())))
             self._opening.look()
 
     def _move_what_should_move(self) -> None:
@@ -479,7 +479,7 @@ class Membership:
 
     def _listen(self) -> None:
         """Register what other nodes tell and ask."""
-        board = self._switchboard
+        board = self._messenger
         board.hear(MapChanged, self._hear_map_changed)
         board.hear(NodeGone, lambda _, gone: self._hear_gone(gone.node_id))
         board.hear(NodeAlive, self._hear_alive)
@@ -535,7 +535,7 @@ class Membership:
 
     async def _ask_probe(self, node_id: int) -> None:
         try:
-            await self._switchboard.ask(node_id, Probe(), seconds_max=PROBE_SECONDS_MAX)
+            await self._messenger.ask(node_id, Probe(), seconds_max=PROBE_SECONDS_MAX)
             self._answers[node_id] = True
         except OffBus:
             pass  # that says nothing about the other node: it is asked again
@@ -550,7 +550,7 @@ class Membership:
     async def _tell_for_ever(self) -> None:
         """Tell the others twice a second that this node is there."""
         while True:
-            self._switchboard.tell_all(NodeAlive(self._connectivity.database_answers))
+            self._messenger.tell_all(NodeAlive(self._connectivity.database_answers))
             for _ in range(2):
                 self._note_bus()
                 self._trust_on()

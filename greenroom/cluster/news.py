@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.cluster.switchboard import BusMessage
+from greenroom.cluster.messenger import BusMessage
 
 AUDIENCES_BYTES_MAX: Final = 1 << 20
 """Bytes of the audiences in one message; there may be many messages."""

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 from greenroom.contract.fields import Body, Missing, Reply
 from greenroom.contract.operation import Operation
-from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
 
 class CensorBody(Body, kw_only=True):

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from greenroom.contract.words import BanDuration
+from greenroom.contract.allowed_values import BanDuration
 
 
 class BanInfo(msgspec.Struct, frozen=True):

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from greenroom.contract.allowed_values import FriendRequestStatus, Relationship
 from greenroom.contract.fields import Body, MessageReply, Missing, OtherPlayerId, Reply
 from greenroom.contract.operation import Operation
-from greenroom.contract.words import FriendRequestStatus, Relationship
 
 PLATFORM_IDS_MAX: Final = 100
 PLATFORM_IDS_TEXT: Final = f"platform_ids must be an array of at most {PLATFORM_IDS_MAX} strings"

@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from greenroom.contract.allowed_values import TITLE_CHARACTERS_MAX, JoinRequestStatus
 from greenroom.contract.fields import Body, Document, Missing, RawDocument, Reply, WholeBody
 from greenroom.contract.operation import Operation
 from greenroom.contract.rooms import ListBody
-from greenroom.contract.words import TITLE_CHARACTERS_MAX, JoinRequestStatus
 
 
 class LobbyCreateBody(Body, kw_only=True):

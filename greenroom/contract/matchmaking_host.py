@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
+from greenroom.contract.allowed_values import JoinRequestAnswer
 from greenroom.contract.fields import Body, MessageReply, Missing, Reply, one_of
 from greenroom.contract.operation import Operation
 from greenroom.contract.room_host import (
@@ -15,7 +16,6 @@ from greenroom.contract.room_host import (
     RoomKickReply,
     RoomPasswordReply,
 )
-from greenroom.contract.words import JoinRequestAnswer
 
 Answering = Literal["approve", "reject"]
 

@@ -7,6 +7,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from greenroom.contract.allowed_values import (
+    BAN_DURATIONS,
+    IDENTITY_CHARACTERS_MAX,
+    TICKET_BYTES_MAX,
+    BanDuration,
+)
 from greenroom.contract.fields import (
     NAME_PATTERN,
     Body,
@@ -23,12 +29,6 @@ from greenroom.contract.fields import (
     one_of,
 )
 from greenroom.contract.operation import Operation
-from greenroom.contract.words import (
-    BAN_DURATIONS,
-    IDENTITY_CHARACTERS_MAX,
-    TICKET_BYTES_MAX,
-    BanDuration,
-)
 
 BAN_REASON_CHARACTERS_MAX: Final = 1000
 """A ban's reason is part of every refusal, and games show it in a line or two."""

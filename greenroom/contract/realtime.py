@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from greenroom.contract.allowed_values import GroupWord, RequestId
 from greenroom.contract.fields import SecretReply
 from greenroom.contract.operation import Operation
 from greenroom.contract.room_exchange import ResultEntry
-from greenroom.contract.words import GroupWord, RequestId
 
 ID_IN_FLIGHT_TEXT: Final = "An action with this id is in flight"
 """The `error` for an action over the control channel whose id waits for its result already."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
+from greenroom.contract.allowed_values import GROUP_WORDS, ActionStatus
 from greenroom.contract.fields import (
     AnyValue,
     BadEntry,
@@ -20,7 +21,6 @@ from greenroom.contract.fields import (
 )
 from greenroom.contract.operation import Operation
 from greenroom.contract.rooms import ActionEntry, ServerSender, UpdateEntry
-from greenroom.contract.words import GROUP_WORDS, ActionStatus
 
 ACTION_TYPE_TEXT: Final = "Missing action_type"
 TARGET_IDS_TEXT: Final = "Invalid target players ids"

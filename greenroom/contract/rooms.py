@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from greenroom.contract.allowed_values import TITLE_CHARACTERS_MAX
 from greenroom.contract.fields import (
     AnyValue,
     Body,
@@ -18,7 +19,6 @@ from greenroom.contract.fields import (
     Reply,
 )
 from greenroom.contract.operation import Operation
-from greenroom.contract.words import TITLE_CHARACTERS_MAX
 
 SIZE_DEFAULT: Final = 6
 

@@ -1,4 +1,4 @@
-"""The other nodes, for operators' operations and for metrics; over the cluster's switchboard."""
+"""The other nodes, for operators' operations and for metrics; over the cluster's messenger."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from greenroom.bus.bus import BusError
 from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.hand_over import HandOverRefused
 from greenroom.cluster.membership import Membership
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.cluster_messages import Balance, ListedNode, MovingShard
 from greenroom.control.admin.context import AdminContext
@@ -65,15 +65,15 @@ class NodeAnswers:
 
     def __init__(
         self,
-        switchboard: Switchboard,
+        messenger: Messenger,
         context: Callable[[], AdminContext],
         metrics: Metrics,
         name: str,
     ) -> None:
-        """Register on the switchboard.
+        """Register on the messenger.
 
         Args:
-            switchboard: where questions come from.
+            messenger: where questions come from.
             context: where operations act, as it is now.
             metrics: what this node counts.
             name: what this node is called.
@@ -81,8 +81,8 @@ class NodeAnswers:
         self._context = context
         self._metrics = metrics
         self._name = name
-        switchboard.answer(Operate, self._operate)
-        switchboard.answer(AskMetrics, self._tell_metrics)
+        messenger.answer(Operate, self._operate)
+        messenger.answer(AskMetrics, self._tell_metrics)
 
     async def _operate(self, _: int, message: Operate) -> BusMessage:
         outcome = await answer_call(self._context(), message.call, message.by, run)
@@ -98,27 +98,27 @@ class NodePeers:
     def __init__(
         self,
         shards: ShardMap[NodeRow],
-        switchboard: Switchboard,
+        messenger: Messenger,
         membership: Membership,
         balancing: Balancing,
         own_name: str,
     ) -> None:
-        """Ask over a switchboard.
+        """Ask over a messenger.
 
         Args:
             shards: who owns what, and which nodes there are.
-            switchboard: the way to them.
+            messenger: the way to them.
             membership: hands shards of this node over.
             balancing: knows how busy this node is.
             own_name: what this node is called.
         """
         self._shards = shards
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._membership = membership
         self._balancing = balancing
         self._drain_wanted = trio.Event()
         self.own_name = own_name
-        switchboard.know(Operated, MetricsTold)
+        messenger.know(Operated, MetricsTold)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hand all shards over once that is asked for, until cancelled."""
@@ -190,7 +190,7 @@ class NodePeers:
     async def ask(self, node_id: int, call: bytes, by: str) -> bytes:
         """Have another node carry out a call; see `Peers`."""
         try:
-            answer = await self._switchboard.ask(
+            answer = await self._messenger.ask(
                 node_id, Operate(call, by), seconds_max=ASK_SECONDS_MAX
             )
         except (BusError, UnreadableMessage) as error:
@@ -219,7 +219,7 @@ class NodePeers:
 
         async def ask(node_id: int) -> None:
             try:
-                answer = await self._switchboard.ask(
+                answer = await self._messenger.ask(
                     node_id, AskMetrics(), seconds_max=METRICS_SECONDS_MAX
                 )
             except (BusError, UnreadableMessage) as error:

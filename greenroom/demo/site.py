@@ -14,11 +14,11 @@ import msgspec
 
 from greenroom.config import Settings
 from greenroom.control.first_game import first_game_file, read_first_game
-from greenroom.fronts import Pages
 from greenroom.http.errors import error_answer
 from greenroom.http.request import Answer, Request
 from greenroom.http.site.front import Page
 from greenroom.http.site.static import Static
+from greenroom.listening_services import Pages
 
 PATH: Final = "/demo"
 POLICY: Final = (

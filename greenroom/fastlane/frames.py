@@ -25,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.contract.words import GroupWord
+from greenroom.contract.allowed_values import GroupWord
 
 TARGETS: Final[tuple[GroupWord, ...]] = ("all", "host", "others", "specific")
 """By their number in a packet."""

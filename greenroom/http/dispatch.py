@@ -57,7 +57,7 @@ from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Endpoint
 from greenroom.network.addresses import address_key
-from greenroom.network.disk_shares import COUNTED_BYTES
+from greenroom.network.write_shares import COUNTED_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -352,7 +352,7 @@ class Dispatcher:
                 await self._pieces.turn(key)
             if not route.writes:
                 key = ""
-            elif not await self._limits.disk_shares.enter(key, size):
+            elif not await self._limits.write_shares.enter(key, size):
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
@@ -369,7 +369,7 @@ class Dispatcher:
             raise
         finally:
             if key:
-                self._limits.disk_shares.leave(key, size)
+                self._limits.write_shares.leave(key, size)
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)

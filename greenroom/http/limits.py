@@ -15,8 +15,8 @@ import msgspec
 
 from greenroom.config import DEFAULTS
 from greenroom.network.addresses import address_key
-from greenroom.network.disk_shares import COUNTED_BYTES, DiskShares
 from greenroom.network.limiter import KEYS_MAX, Limiter, Rate, rate_of
+from greenroom.network.write_shares import COUNTED_BYTES, WriteShares
 
 RATE_CLASSES: Final[dict[str, str]] = {
     "account": "sessions, names and tokens of a player, each a durable write",
@@ -193,16 +193,16 @@ class CallLimits:
         self,
         settings: LimitSettings | None = None,
         keys_max: int = KEYS_MAX,
-        disk_shares: DiskShares | None = None,
+        write_shares: WriteShares | None = None,
     ) -> None:
         """Make all limits, with full allowances.
 
         Args:
             settings: the rates; the defaults if not given.
             keys_max: how many keys each limiter remembers at most.
-            disk_shares: the bytes that each address has on their way to the disk.
+            write_shares: the bytes that each address has on their way to the disk.
         """
-        self.disk_shares = disk_shares or DiskShares()
+        self.write_shares = write_shares or WriteShares()
         self._settings = settings or LimitSettings()
         self._keys_max = keys_max
         self.refused: Counter[str] = Counter()
@@ -288,7 +288,7 @@ class CallLimits:
         """
         limits, units, key = self._classes["write"], units_of(size), address_key(address)
         wait = limits.admit(key, now, units) or limits.admit_player(player_id, now, units)
-        if wait or size < COUNTED_BYTES or self.disk_shares.post(key, size):
+        if wait or size < COUNTED_BYTES or self.write_shares.post(key, size):
             return wait
         return self.refuse_disk()
 

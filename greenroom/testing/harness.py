@@ -53,7 +53,7 @@ from greenroom.behaviour.effects import ChangeStat, ResultOrder, UpdatePlayer
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.stats import Number, apply
 from greenroom.behaviour.view import View
-from greenroom.contract.words import GroupWord
+from greenroom.contract.allowed_values import GroupWord
 from greenroom.testing.checks import check_snapshot, check_unchanged, check_views
 from greenroom.testing.clock import HandClock, HandTimers
 from greenroom.testing.stand_ins import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard

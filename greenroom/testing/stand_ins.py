@@ -17,7 +17,7 @@ from greenroom.behaviour.registry import instance_of
 from greenroom.behaviour.runner import Watch
 from greenroom.behaviour.stats import Number, Stats, write
 from greenroom.behaviour.view import View
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 from greenroom.testing.checks import CheckFailed, attributes, check_attributes
 
 BEHAVIOUR = "harness:Behaviour"

@@ -24,9 +24,9 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
+from greenroom.contract.allowed_values import RequestId
 from greenroom.contract.realtime import ConnectedData
 from greenroom.contract.refusals import REALTIME_HINTS
-from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
 from greenroom.network.tls_codec import TlsBroken, TlsCodec

@@ -17,7 +17,7 @@ import trio
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.actors.room.studio_messages import Tick
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.network.sender import Sender

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 from greenroom.transport.messages import ClientKind
 
 if TYPE_CHECKING:

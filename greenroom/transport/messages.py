@@ -18,6 +18,7 @@ import msgspec
 from greenroom.actors.room.messages import Group
 from greenroom.actors.room.ports import Happened, Message, Settled
 from greenroom.actors.text.nesting import nests_too_deep
+from greenroom.contract.allowed_values import RequestId
 from greenroom.contract.fields import timestamp
 from greenroom.contract.realtime import (
     ConnectedData,
@@ -34,7 +35,6 @@ from greenroom.contract.realtime import (
     UdpKeys,
     UdpStatsFrame,
 )
-from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import SUITES
 from greenroom.transport.requests import ActionRequest, MalformedMessage, fitting_id, read_request
 from greenroom.transport.websocket.frames import TEXT, encode_frame

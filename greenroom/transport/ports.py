@@ -1,4 +1,4 @@
-"""Protocols that the realtime port needs others to implement; `fronts.py` connects them."""
+"""Protocols that the realtime port needs others to implement; see `ListeningServices`."""
 
 from __future__ import annotations
 

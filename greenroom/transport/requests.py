@@ -9,8 +9,8 @@ import msgspec
 
 from greenroom.actors.room.messages import RequestAction
 from greenroom.actors.text.nesting import nests_too_deep
+from greenroom.contract.allowed_values import REQUEST_ID_CHARACTERS_MAX, REQUEST_ID_MAX, RequestId
 from greenroom.contract.room_exchange import ACTION_TYPE_TEXT
-from greenroom.contract.words import REQUEST_ID_CHARACTERS_MAX, REQUEST_ID_MAX, RequestId
 
 ID_TEXT: Final = (
     f"id must be a string of 1 to {REQUEST_ID_CHARACTERS_MAX} characters"

@@ -33,7 +33,7 @@ from greenroom.control.protocol import Call, CallOutcome, socket_path
 from greenroom.control.ready import Ready, no_ready_file_left, ready
 from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
-from greenroom.machines import own_host
+from greenroom.own_host import own_host
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy
 from greenroom.supervisors.processes import ChildProcess, Conversation

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.player.bans import add_months, ban_text, banned_until
 from greenroom.actors.player.messages import Ban
-from greenroom.contract.words import BAN_DURATIONS, BanDuration
+from greenroom.contract.allowed_values import BAN_DURATIONS, BanDuration
 
 HOUR, DAY = 3_600, 86_400
 

@@ -34,7 +34,7 @@ from greenroom.actors.player.refusals import (
     PlayerNotFound,
     PlayerOfAnotherGame,
 )
-from greenroom.contract.words import BAN_DURATIONS
+from greenroom.contract.allowed_values import BAN_DURATIONS
 
 NOW = 1_700_000_000
 TOKEN = b"t" * 32

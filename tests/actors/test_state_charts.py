@@ -26,7 +26,7 @@ from greenroom.actors.room.rules.transitions import ACTION, ROOM
 from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.actors.seating.invites import INVITES_MAX
 from greenroom.actors.seating.transitions import INVITE
-from greenroom.contract.words import ActionStatus, JoinRequestAnswer
+from greenroom.contract.allowed_values import ActionStatus, JoinRequestAnswer
 
 MINUTE = 60
 FOR_EVER = 10 * 86_400

@@ -24,7 +24,7 @@ from greenroom.actors.text.moderation import (
 )
 from greenroom.actors.text.names import FREE, NameRules, check_player_name, check_title
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.contract.words import CENSORED_CHARACTERS_MAX
+from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 
 ENGLISH = moderator()
 

@@ -90,7 +90,7 @@ async def _ask_twice(cluster: Cluster, answers: list[Answer]) -> None:
     """Send the change that is under way once more, as after a broken connection."""
     request = Request(*TROUBLE, "", {"x-api-token": cluster.owner.arena.keys.api_token}, b"", "")
     call = forwarding.forward_of(cluster.shard, request, number=1)
-    reply = await cluster.ingress.switchboard.ask(1, call, seconds_max=10.0)
+    reply = await cluster.ingress.messenger.ask(1, call, seconds_max=10.0)
     assert isinstance(reply, Forwarded)
     answers.append(Answer(reply.status, reply.body))
 

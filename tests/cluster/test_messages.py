@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from greenroom.cluster.calls import messages
 from greenroom.cluster.calls.messages import ForwardCall, Forwarded, NotOwner
-from greenroom.cluster.switchboard import PROTOCOL, BusMessage, Garbled, WrongProtocol, pack, reader
+from greenroom.cluster.messenger import PROTOCOL, BusMessage, Garbled, WrongProtocol, pack, reader
 
 TYPES = tuple(
     kind

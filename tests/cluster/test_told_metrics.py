@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.cluster.switchboard import pack, reader
+from greenroom.cluster.messenger import pack, reader
 from greenroom.control.node_peers import MetricsTold
 from greenroom.http.metrics import Metrics, Sample
 

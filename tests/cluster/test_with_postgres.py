@@ -17,8 +17,8 @@ from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.memory import MemoryNetwork
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import Switchboard
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.node_records import NodeRow
 from greenroom.persistence.node_session import NodeIdentity
@@ -107,7 +107,7 @@ class Member:
                         ),
                         records=self.storage.nodes,
                         bus=self.bus,
-                        switchboard=Switchboard(self.bus),
+                        messenger=Messenger(self.bus),
                         shards=self.shards,
                         guard=self.guard,
                         residents=NoActors(self.storage),

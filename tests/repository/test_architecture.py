@@ -218,9 +218,9 @@ def late_bindings(path: Path) -> Iterator[str]:
     is_assembly = path.parent == PACKAGE and path.name in {
         "app.py",
         "node.py",
-        "parts.py",
+        "actor_system.py",
         "clustering.py",
-        "fronts.py",
+        "listening_services.py",
     }
     for node in ast.walk(ast.parse(path.read_text())):
         match node:

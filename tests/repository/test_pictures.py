@@ -12,7 +12,7 @@ import pytest
 
 from greenroom.actors.lobby.transitions import LOBBY, LobbyState, LobbyStep
 from greenroom.actors.seating.invite_messages import InviteAnswer
-from greenroom.contract.words import ActionStatus, JoinRequestStatus
+from greenroom.contract.allowed_values import ActionStatus, JoinRequestStatus
 
 FOLDER = pictures.PICTURES
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))

@@ -33,7 +33,7 @@ from greenroom.actors.seating.invite_messages import (
     InvitePlayer,
     Inviter,
 )
-from greenroom.contract.words import ActionStatus
+from greenroom.contract.allowed_values import ActionStatus
 
 NOW = 1_700_000_000
 ROOM_ID = "0123456789abcdef" * 2

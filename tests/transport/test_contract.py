@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from greenroom.actors.room.messages import ActionResult, Group
 from greenroom.actors.room.ports import Happened, Message, Receive, Settled
 from greenroom.contract import realtime as channel
+from greenroom.contract.allowed_values import GROUP_WORDS, GroupWord
 from greenroom.contract.realtime import ClientFrame, ServerFrame
-from greenroom.contract.words import GROUP_WORDS, GroupWord
 from greenroom.http.describe.realtime import realtime
 from greenroom.transport import messages
 from greenroom.transport.messages import ClientKind

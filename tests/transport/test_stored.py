@@ -13,7 +13,7 @@ from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, RoomsRefused
 from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.rules import groups
 from greenroom.http.limits import BODY_BYTES_PER_UNIT, CallLimits, LimitSettings
-from greenroom.network.disk_shares import BYTES_MAX, COUNTED_BYTES, DiskShares, Progress
+from greenroom.network.write_shares import BYTES_MAX, COUNTED_BYTES, Progress, WriteShares
 
 SLOW = 0.001
 """Calls a second: nothing comes back while a test runs."""
@@ -104,11 +104,11 @@ async def test_where_rooms_hold_too_much_nothing_is_stored():
 
 async def test_an_address_that_has_too_much_on_its_way_to_the_disk_stores_no_more_for_now():
     taken = durable = 0
-    limits = CallLimits(disk_shares=DiskShares(progress=lambda: Progress(taken, taken - durable)))
+    limits = CallLimits(write_shares=WriteShares(progress=lambda: Progress(taken, taken - durable)))
     async with open_stage(limits=limits, message_bytes_max=1 << 20) as stage:
         async with stage.connected(0) as host:
             taken = BYTES_MAX
-            while limits.disk_shares.post("127.0.0.1", COUNTED_BYTES):
+            while limits.write_shares.post("127.0.0.1", COUNTED_BYTES):
                 pass
             assert await say(host, ["x", "x" * COUNTED_BYTES, "x"]) == ["sent", "error", "sent"]
             durable = taken

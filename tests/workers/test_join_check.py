@@ -12,7 +12,7 @@ import trio.testing
 
 from greenroom.bus.bus import NobodyThere, TooSlow
 from greenroom.cluster.membership import Probe
-from greenroom.cluster.switchboard import Switchboard
+from greenroom.cluster.messenger import Messenger
 from greenroom.join_check import (
     SILENT_SECONDS_MAX,
     STARTING_SECONDS_MAX,
@@ -81,7 +81,7 @@ async def join(*rows: NodeRow, me: NodeIdentity = ME, board: Board | None = None
     async def read() -> tuple[NodeRow, ...]:
         return rows
 
-    await Neighbours(7, me, read, cast("Switchboard", board)).run()
+    await Neighbours(7, me, read, cast("Messenger", board)).run()
     return board.asked
 
 

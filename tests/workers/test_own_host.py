@@ -8,10 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom import machines
 from greenroom.bus.nats_servers import NatsServer
 from greenroom.config import ConfigError, Settings
-from greenroom.machines import NAME_SECONDS_MAX, nats_options, own_host
+from greenroom.own_host import NAME_SECONDS_MAX, nats_options, own_host
 
 DATABASE = "postgresql://somewhere/greenroom"
 NEAR, FAR = "nats://127.0.0.1:4222", "tls://nats.example:4222"
@@ -30,7 +29,7 @@ def reach(monkeypatch: pytest.MonkeyPatch, *found: str | None) -> list[str]:
         asked.append(server.host)
         return found[min(len(asked), len(found)) - 1]
 
-    monkeypatch.setattr(machines, "_source", source)
+    monkeypatch.setattr("greenroom.own_host._source", source)
     return asked
 
 

@@ -9,7 +9,7 @@ from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import Ban, BanPlayer, UnbanPlayer
 from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.world.world import World
-from greenroom.contract.words import BanDuration
+from greenroom.contract.allowed_values import BanDuration
 
 
 async def ban_player(

@@ -34,7 +34,7 @@ from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.ports import ID_MAX
 from greenroom.actors.world.world import World
-from greenroom.contract.words import FriendRequestStatus, Relationship
+from greenroom.contract.allowed_values import FriendRequestStatus, Relationship
 
 SLICE: Final = 200
 """Pairs that are looked at before other tasks get their turn."""

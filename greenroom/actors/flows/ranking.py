@@ -14,7 +14,7 @@ from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.leaderboard.index import Fields, Index, internal_fields, shown_fields
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
-from greenroom.actors.leaderboard.tops import Entries
+from greenroom.actors.leaderboard.top_entries import Entries
 from greenroom.actors.player.memory import stats_bytes
 from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.world.world import World

@@ -26,7 +26,7 @@ from greenroom.actors.text.refusals import NameRefused
 from greenroom.actors.world.platform import Platform, PlatformUser
 from greenroom.actors.world.refusals import InvalidPlatformTicket, PlatformDisabled
 from greenroom.actors.world.world import World
-from greenroom.contract.words import IDENTITY_CHARACTERS_MAX, TICKET_BYTES_MAX
+from greenroom.contract.allowed_values import IDENTITY_CHARACTERS_MAX, TICKET_BYTES_MAX
 
 TICKET_SECONDS: Final = 21 * 86_400
 """How long a used ticket is remembered: the proof of ownership in it is good for three weeks."""

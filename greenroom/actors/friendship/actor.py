@@ -21,7 +21,7 @@ from greenroom.actors.friendship.refusals import NoSuchPlayer
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
-from greenroom.contract.words import FriendRequestStatus, Relationship
+from greenroom.contract.allowed_values import FriendRequestStatus, Relationship
 
 
 class FriendshipActor(Actor[FriendshipRole]):

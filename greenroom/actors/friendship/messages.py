@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.actors.kernel.message import Command, Event
-from greenroom.contract.words import FriendRequestStatus, Relationship
+from greenroom.contract.allowed_values import FriendRequestStatus, Relationship
 
 
 class FriendshipRole:

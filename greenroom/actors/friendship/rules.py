@@ -38,7 +38,7 @@ from greenroom.actors.friendship.refusals import (
     OtherFriendsFull,
 )
 from greenroom.actors.kernel.message import Event
-from greenroom.contract.words import Relationship
+from greenroom.contract.allowed_values import Relationship
 
 
 def relationship_to(friendship: Friendship | None, player_id: int) -> Relationship | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.leaderboard.cache import Latest
+from greenroom.actors.leaderboard.lru_cache import LruCache
 from greenroom.behaviour.stats import NO_STATS
 
 PROFILES_BYTES_MAX: Final = 32 << 20
@@ -38,7 +38,7 @@ class Profiles:
 
     def __init__(self, bytes_max: int = PROFILES_BYTES_MAX) -> None:
         """Start without any; keep at most `bytes_max`."""
-        self._kept = Latest[int, Profile](bytes_max)
+        self._kept = LruCache[int, Profile](bytes_max)
         self._reading: dict[int, object] = {}
 
     @property

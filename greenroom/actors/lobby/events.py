@@ -17,7 +17,7 @@ from greenroom.actors.room.rules.events import (
     NewMember,
 )
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
-from greenroom.contract.words import JoinRequestAnswer
+from greenroom.contract.allowed_values import JoinRequestAnswer
 
 LobbyEndReason = Literal["stopped", "removed", "host_left", "room_ended", "game_deleted"]
 

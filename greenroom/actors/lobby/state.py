@@ -9,7 +9,7 @@ from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
-from greenroom.contract.words import JoinRequestStatus
+from greenroom.contract.allowed_values import JoinRequestStatus
 
 
 class LobbyLimits(msgspec.Struct, frozen=True, kw_only=True):

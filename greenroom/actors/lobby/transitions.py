@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from greenroom.contract.words import JoinRequestAnswer
+from greenroom.contract.allowed_values import JoinRequestAnswer
 
 
 class LobbyState(StrEnum):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from greenroom.actors.player.messages import Ban
-from greenroom.contract.words import BanDuration
+from greenroom.contract.allowed_values import BanDuration
 
 _SECONDS: Final[dict[BanDuration, int]] = {"hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS: Final[dict[BanDuration, int]] = {"month": 1, "quarter": 3, "year": 12}

@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.actors.kernel.message import Command, Event
 from greenroom.behaviour.stats import NO_STATS, StatChange
-from greenroom.contract.words import BanDuration
+from greenroom.contract.allowed_values import BanDuration
 
 
 class PlayerRole:

@@ -12,7 +12,7 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.rules.events import EndReason, LeaveReason, NewMember
 from greenroom.actors.seating.invite_messages import InvitingRole
 from greenroom.actors.seating.invites import Invite
-from greenroom.contract.words import ActionStatus, GroupWord, RequestId
+from greenroom.contract.allowed_values import ActionStatus, GroupWord, RequestId
 
 
 class RoomRole(InvitingRole):

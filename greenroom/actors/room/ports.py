@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from greenroom.actors.room.messages import ActionResult
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):

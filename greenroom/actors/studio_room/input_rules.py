@@ -44,7 +44,7 @@ from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour, shown
 from greenroom.behaviour.handlers import Kind, TypedHandler, describe_undeclared
 from greenroom.behaviour.plain_values import plain
-from greenroom.contract.words import ActionStatus
+from greenroom.contract.allowed_values import ActionStatus
 
 _HOOKS: Final[dict[Kind, str]] = {
     "action": "on_action",

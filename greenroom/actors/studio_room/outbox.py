@@ -24,7 +24,7 @@ from greenroom.behaviour.effects import (
     SetHost,
     Stop,
 )
-from greenroom.contract.words import ActionStatus
+from greenroom.contract.allowed_values import ActionStatus
 
 
 def next_here(room: Room) -> int | None:

@@ -21,7 +21,7 @@ from greenroom.actors.text.lexicon import (
     LexiconEntry,
     lexicon,
 )
-from greenroom.contract.words import CENSORED_CHARACTERS_MAX
+from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 
 PASSES_MAX: Final = 3
 """Passes over a text. Masking words may leave others that were a part of them; after the last pass

@@ -28,7 +28,7 @@ import regex
 
 from greenroom.actors.text.moderation import Moderator, moderator
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.contract.words import TITLE_CHARACTERS_MAX
+from greenroom.contract.allowed_values import TITLE_CHARACTERS_MAX
 
 NAME_CHARACTERS_MIN: Final = 2
 NAME_CHARACTERS_MAX: Final = 50

@@ -32,7 +32,7 @@ from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
-from greenroom.actors.leaderboard.tops import Tops
+from greenroom.actors.leaderboard.top_entries import TopEntries
 from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import (
     PlayerDeleted,
@@ -88,7 +88,7 @@ class Leaderboards:
         self._askers = trio.lowlevel.ParkingLot()
         """Those who wait for documents to be read."""
         self.profiles = Profiles()
-        self.tops = Tops()
+        self.tops = TopEntries()
         self._nursery: trio.Nursery | None = None
         self._queues: dict[int, BuildQueue] = {}
         self._pages = trio.CapacityLimiter(PAGES_AT_ONCE)

@@ -24,8 +24,8 @@ from greenroom.cluster.calls.messages import (
     Vouched,
 )
 from greenroom.cluster.calls.reply_cache import AnswerLost, Reply, ReplyCache
+from greenroom.cluster.messenger import BusMessage, Messenger
 from greenroom.cluster.shard_map import NOBODY, NoOwner, ShardMap
-from greenroom.cluster.switchboard import BusMessage, Switchboard
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.dispatch import Dispatcher
@@ -52,16 +52,16 @@ class Answering:
         self,
         dispatcher: Dispatcher,
         shards: ShardMap[Any],
-        switchboard: Switchboard,
+        messenger: Messenger,
         *,
         address_share_max: float = DEFAULTS.address_share_max,
     ) -> None:
-        """Answer what comes over a switchboard.
+        """Answer what comes over a messenger.
 
         Args:
             dispatcher: the one of this node.
             shards: what this node serves.
-            switchboard: where calls come from.
+            messenger: where calls come from.
             address_share_max: how many times what is free one address may hold.
         """
         self._dispatcher = dispatcher
@@ -69,10 +69,10 @@ class Answering:
         self._replies = ReplyCache()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
-        switchboard.answer(ForwardCall, self._answer)
-        switchboard.answer(Vouch, self._vouch)
-        switchboard.answer(NextPart, self._next_part)
-        switchboard.hear(DropParts, self._drop_parts)
+        messenger.answer(ForwardCall, self._answer)
+        messenger.answer(Vouch, self._vouch)
+        messenger.answer(NextPart, self._next_part)
+        messenger.hear(DropParts, self._drop_parts)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Forget old answers, until cancelled."""

@@ -42,8 +42,8 @@ from greenroom.cluster.calls.messages import (
 )
 from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
 from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.shard_map import NoOwner, ShardMap
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.config import DEFAULTS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -96,31 +96,31 @@ class Forwarding:
         games: GameIndex,
         locator: Locator,
         shards: ShardMap[Any],
-        switchboard: Switchboard,
+        messenger: Messenger,
         *,
         address_share_max: float = DEFAULTS.address_share_max,
     ) -> None:
-        """Send calls over a switchboard.
+        """Send calls over a messenger.
 
         Args:
             games: the games in memory here.
             locator: finds the shards of other games.
             shards: says who owns them.
-            switchboard: the way to other nodes.
+            messenger: the way to other nodes.
             address_share_max: how many times what is free one address may hold.
         """
         self._games = games
         self._locator = locator
         self._shards = shards
-        self._switchboard = switchboard
+        self._messenger = messenger
         self._waiting = WaitingRoom(address_share_max)
         self._number = 0
         self._hashed = "", hash_token("")
         """The project key that was hashed last: that of the call which is being looked at."""
         self._warned_at = -WARN_SECONDS
         self._counts = Counter[str]()
-        shards.when_gone(switchboard.give_up)
-        switchboard.know(Forwarded, Part, Vouched, NotOwner)
+        shards.when_gone(messenger.give_up)
+        messenger.know(Forwarded, Part, Vouched, NotOwner)
 
     @property
     def waiting(self) -> int:
@@ -295,7 +295,7 @@ class Forwarding:
             BusError, UnreadableMessage: there is no answer, nor would there be one.
         """
         try:
-            return await self._switchboard.ask(node_id, question, seconds_max=ANSWER_SECONDS_MAX)
+            return await self._messenger.ask(node_id, question, seconds_max=ANSWER_SECONDS_MAX)
         except (NobodyThere, BusLost):
             return None
 
@@ -304,13 +304,13 @@ class Forwarding:
 
         Raises:
             OutcomeUnknown: the node is gone, or does not say in time what came of it. Whoever
-                finds that it is gone lets the switchboard give it up, so nobody waits for it.
+                finds that it is gone lets the messenger give it up, so nobody waits for it.
             BusError, UnreadableMessage: likewise.
         """
         self._number += 1
         forward = forward_of(shard, request, self._number)
         try:
-            return await self._switchboard.ask(node_id, forward, seconds_max=ANSWER_SECONDS_MAX)
+            return await self._messenger.ask(node_id, forward, seconds_max=ANSWER_SECONDS_MAX)
         except NobodyThere:
             return None
         except BusLost:
@@ -330,7 +330,7 @@ class Forwarding:
                 break
             seconds = ANSWER_SECONDS_MAX - passed
             with suppress(NobodyThere, BusLost):
-                return await self._switchboard.ask(node_id, forward, seconds_max=seconds)
+                return await self._messenger.ask(node_id, forward, seconds_max=seconds)
         raise OutcomeUnknown(f"node {node_id} is gone, or cannot be asked any more")
 
     # How answers come back.
@@ -354,7 +354,7 @@ class Forwarding:
         stream = RemoteParts(
             reply.body,
             partial(self._fetch, node_id, NextPart(reply.parts)),
-            partial(self._switchboard.tell, node_id, DropParts(reply.parts)),
+            partial(self._messenger.tell, node_id, DropParts(reply.parts)),
             call.charge_bytes,
         )
         if reply.size:
@@ -368,7 +368,7 @@ class Forwarding:
 
     async def _fetch(self, node_id: int, wanted: NextPart) -> Part:
         """Return the next part of an answer."""
-        part = await self._switchboard.ask(node_id, wanted, seconds_max=ANSWER_SECONDS_MAX)
+        part = await self._messenger.ask(node_id, wanted, seconds_max=ANSWER_SECONDS_MAX)
         if not isinstance(part, Part):
             raise PartsLost
         return part

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.cluster.switchboard import BusMessage
+from greenroom.cluster.messenger import BusMessage
 
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=SHARDS)]
 NodeId = Annotated[int, msgspec.Meta(ge=0)]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
-from greenroom.contract.words import BanDuration
+from greenroom.contract.allowed_values import BanDuration
 from greenroom.control.admin.messages import Operation, Player, PlayerBan
 
 

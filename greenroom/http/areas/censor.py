@@ -6,8 +6,8 @@ from typing import Final
 
 from greenroom.actors.game.messages import CensorText
 from greenroom.actors.kernel.errors import Refused
+from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 from greenroom.contract.censor import CENSOR, CensorBody, CensorReply
-from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 from greenroom.http.caller import GameCaller
 from greenroom.http.table import Area, Auth, TokenTexts
 

@@ -34,6 +34,7 @@ from greenroom.actors.world.refusals import (
     PlatformDisabled,
     PlatformUnavailable,
 )
+from greenroom.contract.allowed_values import BAN_DURATIONS, IDENTITY_CHARACTERS_MAX
 from greenroom.contract.fields import OMITTED, as_sent, stats_as_sent, timestamp, verbatim
 from greenroom.contract.players import (
     BAN,
@@ -62,7 +63,6 @@ from greenroom.contract.players import (
     UnbanBody,
     UnbanReply,
 )
-from greenroom.contract.words import BAN_DURATIONS, IDENTITY_CHARACTERS_MAX
 from greenroom.http.areas.game_data import PlayerDataReadOnly
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized

@@ -30,6 +30,7 @@ from greenroom.actors.room.rules.refusals import (
     TargetIdsMissing,
     TooManyActions,
 )
+from greenroom.contract.allowed_values import ActionStatus
 from greenroom.contract.fields import OMITTED, RawDocument, timestamp
 from greenroom.contract.room_exchange import (
     ACTION_RESULTS,
@@ -50,7 +51,6 @@ from greenroom.contract.room_exchange import (
     UpdatesBody,
     UpdatesReply,
 )
-from greenroom.contract.words import ActionStatus
 from greenroom.http.areas.rooms import (
     TEXTS,
     action_entry,

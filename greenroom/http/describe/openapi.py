@@ -19,8 +19,8 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
+from greenroom.contract.allowed_values import BAN_DURATIONS
 from greenroom.contract.fields import Body
-from greenroom.contract.words import BAN_DURATIONS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
 from greenroom.http.describe import examples

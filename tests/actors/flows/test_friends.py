@@ -23,7 +23,7 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import RegisterPlayer
 from greenroom.actors.services.sweep import sweep
-from greenroom.contract.words import Relationship
+from greenroom.contract.allowed_values import Relationship
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
-from greenroom.actors.leaderboard.tops import document_of
+from greenroom.actors.leaderboard.top_entries import document_of
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
     PlayerDeleted,

@@ -18,10 +18,10 @@ from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.leaderboard.cache import Latest
 from greenroom.actors.leaderboard.index import Index
+from greenroom.actors.leaderboard.lru_cache import LruCache
 from greenroom.actors.leaderboard.profiles import Profile, Profiles
-from greenroom.actors.leaderboard.tops import Entries, TopKey, Tops, document_of
+from greenroom.actors.leaderboard.top_entries import Entries, TopEntries, TopKey, document_of
 from greenroom.actors.player.messages import Rename, ReplacePlayerDocument
 from greenroom.contract.fields import verbatim
 from greenroom.contract.leaderboard import LeaderboardEntry
@@ -168,7 +168,7 @@ class Bookkeeping:
 
     def __init__(self) -> None:
         self.profiles = Profiles(bytes_max=2_000)
-        self.tops = Tops(bytes_max=8_000)
+        self.tops = TopEntries(bytes_max=8_000)
         self.index = Index(1, FIELDS)
         self.index.complete()
         self.database: Shown = {}
@@ -323,7 +323,7 @@ def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
 
 
 def test_what_was_used_least_recently_goes_when_there_is_too_much() -> None:
-    latest = Latest[str, int](10)
+    latest = LruCache[str, int](10)
     for number, name in enumerate("abc"):
         latest.keep(name, number, 3)
     assert latest.find("a") == 0
@@ -337,7 +337,7 @@ def test_what_was_used_least_recently_goes_when_there_is_too_much() -> None:
 
 
 def test_what_is_larger_than_all_may_be_puts_nothing_out_and_is_not_kept() -> None:
-    latest = Latest[str, int](10)
+    latest = LruCache[str, int](10)
     latest.keep("a", 1, 3)
     latest.keep("b", 2, 3)
 

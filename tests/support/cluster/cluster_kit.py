@@ -17,8 +17,8 @@ from greenroom.bus.memory import MemoryBus, MemoryNetwork
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import Switchboard
 from greenroom.http.limits import LimitSettings
 from greenroom.http.request import Answer
 
@@ -77,16 +77,16 @@ class Node(DispatchKit):
     ) -> None:
         self.wire = wire
         self.shards: ShardMap[Row] = ShardMap(wire.node_id)
-        self.switchboard = Switchboard(wire)
+        self.messenger = Messenger(wire)
         self.keys = Keys(arena.memory)
         self.locator = Locator(self.keys)
         self.forwarding = Forwarding(
-            arena.world.game_index, self.locator, self.shards, self.switchboard
+            arena.world.game_index, self.locator, self.shards, self.messenger
         )
         super().__init__(
             arena, in_flight_max=in_flight_max, limits=limits, elsewhere=self.forwarding
         )
-        self.answering = Answering(self.dispatcher, self.shards, self.switchboard)
+        self.answering = Answering(self.dispatcher, self.shards, self.messenger)
         self.scope = trio.CancelScope()
 
     async def answer_into(

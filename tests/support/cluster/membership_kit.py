@@ -26,8 +26,8 @@ from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import NOBODY, ShardMap
-from greenroom.cluster.switchboard import Switchboard
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.node_records import Look, NodeRow, NodeState, ShardOwner
 
@@ -344,19 +344,19 @@ class Node:
         self.bus = cluster.network.join(self.node_id)
         self.is_off_bus = False
         self.residents = MemoryResidents(self)
-        switchboard = Switchboard(self.bus)
+        messenger = Messenger(self.bus)
         self.membership = Membership(
             MembershipOptions(lease_seconds=LEASE_SECONDS, nodes_expected=nodes_expected),
             records=MemoryRecords(self),
             bus=_Connected(self),
-            switchboard=switchboard,
+            messenger=messenger,
             shards=self.shards,
             guard=self.guard,
             residents=self.residents,
         )
         self.balancing = Balancing(
             self.shards,
-            switchboard,
+            messenger,
             self.membership,
             self.residents.count_turns,
             LoadMeter(trio.current_time, lambda: 0.0),

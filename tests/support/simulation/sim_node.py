@@ -23,8 +23,8 @@ from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import ShardMap
-from greenroom.cluster.switchboard import Switchboard
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.limits import CallLimits
@@ -144,14 +144,14 @@ class SimNode:
         lease_seconds = storage.settings.lease_seconds
         self.node_id = storage.session.node_id
         self.bus = self.network.join(self.node_id)
-        switchboard = Switchboard(self.bus)
+        messenger = Messenger(self.bus)
         self.shards = ShardMap(self.node_id)
         self.shards.when_gone(self.bus.give_up)
         self.guard = Guard(lease_seconds, self.process.clock)
         self.keeper = keeper_of(world, self.store, studio)
         self.residents = SimResidents(world, self.keeper, self.store, self.hub)
         locator = Locator(self.store)
-        forwarding = Forwarding(world.game_index, locator, self.shards, switchboard)
+        forwarding = Forwarding(world.game_index, locator, self.shards, messenger)
         self.dispatcher = Dispatcher(
             world,
             ENDPOINTS,
@@ -161,12 +161,12 @@ class SimNode:
             monotonic=trio.current_time,
             elsewhere=forwarding,
         )
-        self.answering = Answering(self.dispatcher, self.shards, switchboard)
+        self.answering = Answering(self.dispatcher, self.shards, messenger)
         self.membership = Membership(
             MembershipOptions(lease_seconds=lease_seconds, nodes_expected=self._nodes_expected),
             records=storage.nodes,
             bus=self.bus,
-            switchboard=switchboard,
+            messenger=messenger,
             shards=self.shards,
             guard=self.guard,
             residents=self.residents,

@@ -40,7 +40,7 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.room.rules.state import Action, Result, Room
 from greenroom.actors.room.rules.transitions import ACTION, ActionState, ActionStep
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 
 PENDING_MAX: Final = 1_000
 PENDING_BYTES_MAX: Final = 4 * 1024 * 1024

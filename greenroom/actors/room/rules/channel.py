@@ -6,7 +6,7 @@ import msgspec
 
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.messages import Group, RoomRole
-from greenroom.contract.words import RequestId
+from greenroom.contract.allowed_values import RequestId
 
 
 class TokenHolder(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.seating.invites import Invite, InviteAnswered, Invited, InviteDropped
 from greenroom.behaviour.effects import RoomOrder
-from greenroom.contract.words import ActionStatus, RequestId
+from greenroom.contract.allowed_values import ActionStatus, RequestId
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
 EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]

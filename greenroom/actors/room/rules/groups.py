@@ -18,7 +18,7 @@ from greenroom.actors.room.rules.refusals import (
     TargetIdsMissing,
 )
 from greenroom.actors.room.rules.state import Room
-from greenroom.contract.words import GroupWord
+from greenroom.contract.allowed_values import GroupWord
 
 _WORDS: Final[dict[str, GroupWord]] = {
     "all": "all",

@@ -15,7 +15,7 @@ from greenroom.actors.room.rules.transitions import RoomState
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
-from greenroom.contract.words import ActionStatus, RequestId
+from greenroom.contract.allowed_values import ActionStatus, RequestId
 
 PLACE_BYTES: Final = 3 << 10
 """A room or lobby with nobody in it: its actor, its state, its entries in the indexes."""

@@ -1,4 +1,4 @@
-"""Words that fields of the API take, and limits of fields, for all who check or show them."""
+"""Values that fields of the API may take: their choices, lengths and bounds."""
 
 from __future__ import annotations
 

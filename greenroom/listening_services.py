@@ -1,4 +1,4 @@
-"""The fronts: every port of the server, each a service of the tree."""
+"""The services that listen: HTTP, realtime and UDP, each on its port."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from greenroom.metric_sources import (
     usage_samples,
 )
 from greenroom.network.certificate import Certificate
-from greenroom.network.disk_shares import DiskShares, Progress
 from greenroom.network.sockets import check_port
 from greenroom.network.tls import TlsContext
+from greenroom.network.write_shares import Progress, WriteShares
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode
@@ -54,7 +54,7 @@ Pages = Mapping[str, Page]
 NO_PAGES: Final[Pages] = MappingProxyType({})
 
 
-class Fronts:
+class ListeningServices:
     """Builds the ports' services. A service that is built anew takes the port of the one before."""
 
     def __init__(
@@ -231,8 +231,8 @@ class Fronts:
 
     def _limits(self, storage: Storage) -> CallLimits:
         progress = storage.committer.progress
-        disk_shares = DiskShares(self._settings.address_share_max, lambda: Progress(*progress()))
-        return CallLimits(limit_settings(self._settings), disk_shares=disk_shares)
+        write_shares = WriteShares(self._settings.address_share_max, lambda: Progress(*progress()))
+        return CallLimits(limit_settings(self._settings), write_shares=write_shares)
 
     def _realtime_server(
         self, world: World, hub: Hub, limits: CallLimits, cluster: Clustering | None

@@ -10,12 +10,12 @@ from typing import Final, cast
 
 import msgspec
 
-from greenroom.actors.leaderboard.cache import Latest
 from greenroom.actors.leaderboard.index import Index
+from greenroom.actors.leaderboard.lru_cache import LruCache
 from greenroom.contract.leaderboard import LeaderboardEntry
 
 TOPS_BYTES_MAX: Final = 32 << 20
-"""Some ten thousand tops of ten; the documents are counted, though most are those of `Profiles`."""
+"""Some ten thousand lists of ten. The documents count, though most are those of `Profiles`."""
 _ENTRY_BYTES: Final = 300
 """Bytes that an entry takes besides its document."""
 
@@ -35,14 +35,14 @@ def stats_bytes_of(entry: LeaderboardEntry) -> int:
     return 0 if stats is None else len(memoryview(stats))
 
 
-class Tops:
-    """The tops shown lately, of all games."""
+class TopEntries:
+    """The first places shown lately, of all games."""
 
     __slots__ = ("_kept", "_renames")
 
     def __init__(self, bytes_max: int = TOPS_BYTES_MAX) -> None:
         """Start without any; keep at most `bytes_max`."""
-        self._kept = Latest[TopKey, Entries](bytes_max)
+        self._kept = LruCache[TopKey, Entries](bytes_max)
         self._renames = 0
 
     def key(self, index: Index, limit: int) -> TopKey:
@@ -60,7 +60,7 @@ class Tops:
         self._kept.keep(key, entries, documents_bytes + _ENTRY_BYTES * (1 + len(entries)))
 
     def note_rename(self) -> None:
-        """Drop all tops, because a player has another name. To make them anew is cheap.
+        """Drop everything, because a player has another name. To make them anew is cheap.
 
         A key does not tell which players are in a top.
         """

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
+from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 
 
 class Question(BusMessage, frozen=True):
@@ -51,10 +51,10 @@ class Line:
         self.hears = handler
 
 
-def two() -> tuple[Switchboard, Switchboard, Line]:
+def two() -> tuple[Messenger, Messenger, Line]:
     one, other = Line(), Line()
     one.other, other.other = other, one
-    return Switchboard(one), Switchboard(other), one
+    return Messenger(one), Messenger(other), one
 
 
 async def test_an_ask_is_answered_by_the_handler_of_its_type() -> None:

@@ -1,4 +1,4 @@
-"""The parts of a server: storage, the actors on it, and the world that flows see."""
+"""Builds what serves without ports: storage, the actors on it, and the world that flows see."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _friendships(
     )
 
 
-class Parts:
+class ActorSystem:
     """Storage, the actors on it, and the world that flows see."""
 
     def __init__(

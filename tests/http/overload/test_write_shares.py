@@ -11,13 +11,13 @@ from waiting import until
 from world_kit import open_arena
 
 from greenroom.http.limits import DISK_RETRY_SECONDS, CallLimits
-from greenroom.network.disk_shares import (
+from greenroom.network.write_shares import (
     BYTES_MAX,
     COUNTED_BYTES,
     COUNTED_BYTES_MAX,
     WAIT_SECONDS_MAX,
-    DiskShares,
     Progress,
+    WriteShares,
 )
 
 FLOOD, HONEST = "127.0.0.1", "127.0.0.2"
@@ -41,92 +41,92 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def disk_shares(disk: Disk) -> DiskShares:
-    return DiskShares(progress=disk.progress)
+def write_shares(disk: Disk) -> WriteShares:
+    return WriteShares(progress=disk.progress)
 
 
-def post_all(disk_shares: DiskShares, disk: Disk, key: str, size: int = 64 << 10) -> int:
+def post_all(write_shares: WriteShares, disk: Disk, key: str, size: int = 64 << 10) -> int:
     """Post as much as an address may; return how many bytes that were."""
     posted = 0
-    while disk_shares.post(key, size):
+    while write_shares.post(key, size):
         disk.taken += size
         posted += size
     return posted
 
 
 def test_an_address_alone_may_have_half_and_others_their_shares_of_the_rest(
-    disk_shares: DiskShares, disk: Disk
+    write_shares: WriteShares, disk: Disk
 ) -> None:
-    assert post_all(disk_shares, disk, "flood") == BYTES_MAX // 2
-    assert BYTES_MAX // 5 <= post_all(disk_shares, disk, "other") <= BYTES_MAX // 3
-    assert disk_shares.held <= BYTES_MAX
+    assert post_all(write_shares, disk, "flood") == BYTES_MAX // 2
+    assert BYTES_MAX // 5 <= post_all(write_shares, disk, "other") <= BYTES_MAX // 3
+    assert write_shares.held <= BYTES_MAX
 
 
 def test_who_has_nothing_on_its_way_is_let_in_however_much_there_is(
-    disk_shares: DiskShares, disk: Disk
+    write_shares: WriteShares, disk: Disk
 ) -> None:
     for number in range(100):
-        assert disk_shares.post(f"flood {number}", 64 << 10)
+        assert write_shares.post(f"flood {number}", 64 << 10)
         disk.taken += 64 << 10
-    assert disk_shares.post("honest", 1 << 20)
-    assert not disk_shares.post("honest", 1 << 20)
+    assert write_shares.post("honest", 1 << 20)
+    assert not write_shares.post("honest", 1 << 20)
 
 
-def test_what_is_durable_is_on_its_way_no_more(disk_shares: DiskShares, disk: Disk) -> None:
-    post_all(disk_shares, disk, "flood")
+def test_what_is_durable_is_on_its_way_no_more(write_shares: WriteShares, disk: Disk) -> None:
+    post_all(write_shares, disk, "flood")
     disk.durable += 64 << 10
-    assert disk_shares.post("flood", 64 << 10)
+    assert write_shares.post("flood", 64 << 10)
     disk.taken += 64 << 10
-    assert not disk_shares.post("flood", 64 << 10)
+    assert not write_shares.post("flood", 64 << 10)
 
 
 def test_what_was_never_handed_over_is_forgotten_once_nothing_waits(
-    disk_shares: DiskShares, disk: Disk
+    write_shares: WriteShares, disk: Disk
 ) -> None:
     disk.taken = 1
-    while disk_shares.post("flood", 64 << 10):
+    while write_shares.post("flood", 64 << 10):
         pass
-    assert not disk_shares.post("flood", 64 << 10)
+    assert not write_shares.post("flood", 64 << 10)
     disk.durable = 1
-    assert disk_shares.post("flood", 64 << 10)
+    assert write_shares.post("flood", 64 << 10)
 
 
 async def test_changes_of_an_address_wait_for_its_others_in_their_order(
-    disk_shares: DiskShares, autojump_clock: MockClock
+    write_shares: WriteShares, autojump_clock: MockClock
 ) -> None:
     entered: list[int] = []
 
     async def change(number: int) -> None:
-        assert await disk_shares.enter("flood", COUNTED_BYTES_MAX)
+        assert await write_shares.enter("flood", COUNTED_BYTES_MAX)
         entered.append(number)
         await trio.sleep(0.1)
-        disk_shares.leave("flood", COUNTED_BYTES_MAX)
+        write_shares.leave("flood", COUNTED_BYTES_MAX)
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(change, number)
             await trio.testing.wait_all_tasks_blocked()
         assert entered == [0, 1]
-        assert await disk_shares.enter("honest", COUNTED_BYTES_MAX)
-        disk_shares.leave("honest", COUNTED_BYTES_MAX)
+        assert await write_shares.enter("honest", COUNTED_BYTES_MAX)
+        write_shares.leave("honest", COUNTED_BYTES_MAX)
     assert entered == list(range(10))
-    assert not disk_shares.held
+    assert not write_shares.held
 
 
 async def test_who_waits_for_too_long_is_refused_and_a_cancelled_one_holds_nothing(
-    disk_shares: DiskShares, disk: Disk, autojump_clock: MockClock
+    write_shares: WriteShares, disk: Disk, autojump_clock: MockClock
 ) -> None:
-    post_all(disk_shares, disk, "flood")
-    held = disk_shares.held
+    post_all(write_shares, disk, "flood")
+    held = write_shares.held
     with trio.move_on_after(WAIT_SECONDS_MAX / 2) as scope:
-        await disk_shares.enter("flood", COUNTED_BYTES)
+        await write_shares.enter("flood", COUNTED_BYTES)
     assert scope.cancelled_caught
     began = trio.current_time()
-    assert not await disk_shares.enter("flood", COUNTED_BYTES)
+    assert not await write_shares.enter("flood", COUNTED_BYTES)
     assert trio.current_time() - began <= WAIT_SECONDS_MAX
-    assert disk_shares.held == held
+    assert write_shares.held == held
     disk.durable = disk.taken
-    assert await disk_shares.enter("flood", COUNTED_BYTES)
+    assert await write_shares.enter("flood", COUNTED_BYTES)
 
 
 async def put(port: int, address: str, token: str, body: bytes) -> Reply:
@@ -145,15 +145,15 @@ async def put(port: int, address: str, token: str, body: bytes) -> Reply:
 async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.network.disk_shares.WAIT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("greenroom.network.write_shares.WAIT_SECONDS_MAX", 0.0)
     async with open_arena() as arena:
         kit = DispatchKit(arena)
         limits: CallLimits = kit.limits
-        limits.disk_shares = DiskShares(progress=disk.progress)
+        limits.write_shares = WriteShares(progress=disk.progress)
         token = arena.keys.api_token
         async with serving(kit.dispatcher, limits=limits) as running:
             assert (await put(running.port, FLOOD, token, LARGE)).status == 200
-            post_all(limits.disk_shares, disk, FLOOD)
+            post_all(limits.write_shares, disk, FLOOD)
             reply = await put(running.port, FLOOD, token, LARGE)
             assert reply.status == 429
             assert reply.json["error"] == "Too many requests"
@@ -164,5 +164,5 @@ async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
                 assert (await put(running.port, HONEST, token, LARGE)).status == 200
             disk.durable = disk.taken
             assert (await put(running.port, FLOOD, token, LARGE)).status == 200
-        await until(lambda: not limits.disk_shares.held)
+        await until(lambda: not limits.write_shares.held)
     assert limits.refused == {REASON: 1}

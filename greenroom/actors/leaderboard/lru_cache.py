@@ -1,4 +1,4 @@
-"""A cache bounded by bytes. Pure.
+"""A least-recently-used cache, bounded by bytes. Pure.
 
 Overload: the least recently used values are dropped.
 """
@@ -13,7 +13,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Latest(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """Values by their keys; what is not found any more has to be had from elsewhere."""
 
     __slots__ = ("_bytes", "_bytes_max", "_values")

@@ -42,7 +42,7 @@ class UnreadableMessage(Exception):
 
 
 class BusEnd(Protocol):
-    """The bus, as the switchboard uses it; see `bus.bus.Bus`."""
+    """The bus, as the messenger uses it; see `bus.bus.Bus`."""
 
     async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
         """Ask a node."""
@@ -74,7 +74,7 @@ Answer = Callable[[int, Any], Awaitable[BusMessage]]
 Hear = Callable[[int, Any], None]
 
 
-class Switchboard:
+class Messenger:
     """Routes messages by type. Register all types before the bus runs."""
 
     def __init__(self, wire: BusEnd) -> None:

@@ -1,4 +1,4 @@
-"""Shares of what may be on its way to the disk: each address has one, in bytes.
+"""Limits the bytes of each address that wait to be written to the database.
 
 All changes become durable in the order in which they came, so everybody waits for the bytes before
 theirs. An address that brings many large ones would delay all the others. So it has a share of what
@@ -54,7 +54,7 @@ def nothing_waits() -> Progress:
     return Progress(0, 0)
 
 
-class DiskShares:
+class WriteShares:
     """Counts what is on its way to the disk. Its memory is bounded by that."""
 
     def __init__(

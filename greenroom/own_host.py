@@ -1,4 +1,4 @@
-"""A machine of a cluster of several: the bus that it has by its settings, and its own address."""
+"""The host by which other machines of the cluster reach this one, found by the way to NATS."""
 
 from __future__ import annotations
 
