@@ -20,10 +20,9 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
-import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -57,10 +56,10 @@ from greenroom.setting_kinds import (
     WholeSeconds,
     Workers,
 )
+from greenroom.setting_masks import SECRETS, masked
 
 PREFIX = "GREENROOM_"
 CONFIG_VARIABLE = "GREENROOM_CONFIG"
-SECRETS = frozenset({"bus", "database_url", "metrics_token"})
 CONFIG_FILE_NAME = "greenroom.toml"
 CONFIG_BYTES_MAX = 1 << 20
 """More than any settings file needs. It keeps a mistaken `--config` from filling memory."""
@@ -402,41 +401,6 @@ def load(
     _check_together(settings)
     sources = {name: values[name].source if name in values else "default" for name in FIELDS}
     return Loaded(settings=settings, sources=sources, file=file, service_links=service_links)
-
-
-def masked(settings: Settings) -> dict[str, Any]:
-    """Return the settings as plain values without any secret, in the order of their definition."""
-    shown: dict[str, Any] = {}
-    for name in FIELDS:
-        value = getattr(settings, name)
-        if name in SECRETS and value is not None:
-            value = _MASKS[name](value) if name in _MASKS else "***"
-        shown[name] = str(value) if isinstance(value, Path) else value
-    return shown
-
-
-_URL_PASSWORD = re.compile(r"(://[^:/?#\s]*):[^\s]*@")
-_PARAMETER_PASSWORD = re.compile(
-    r"((?:ssl|oauth_client_)?(?:password|secret)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]*)", re.IGNORECASE
-)
-
-
-def mask_url(url: str) -> str:
-    """Return a database address with every password in it replaced by `***`.
-
-    It is greedy on purpose. An unescaped `@` or `/` inside a password hides too much, never too
-    little.
-    """
-    return _PARAMETER_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", url))
-
-
-def mask_bus(urls: str) -> str:
-    """Return addresses of NATS servers without what signs in there; it hides too much at most."""
-    return _SIGNS_IN.sub("://***@", urls)
-
-
-_SIGNS_IN = re.compile(r"://.*@", re.DOTALL)
-_MASKS: Mapping[str, Callable[[str], str]] = {"bus": mask_bus, "database_url": mask_url}
 
 
 def _environment_values(environ: Mapping[str, str], here: Path) -> dict[str, _Value]:

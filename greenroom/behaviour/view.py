@@ -32,7 +32,7 @@ class View:
         self.is_lost = False
 
     def take(self, event: str, data: Any) -> bool:
-        """Apply an event; return whether it was one of the state's.
+        """Apply an event about a room's state; return False for any other event.
 
         Changes that come before the first whole are none that one could miss.
 

@@ -1,1 +1,5 @@
-"""The bus: how the nodes of a cluster ask and tell each other. Knows no actors and no shards."""
+"""The bus, by which the nodes of a cluster ask and tell each other.
+
+`memory.py`, `unix.py` and `nats.py` each carry it another way. The bus knows no actors and no
+shards.
+"""

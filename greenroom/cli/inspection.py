@@ -35,7 +35,7 @@ def show(invocation: Invocation, *, next_start: bool) -> None:
     They are those in force in the running server. Without one they are what the next start would
     use, with the flags, variables and file of this command.
     """
-    from greenroom.config import masked
+    from greenroom.setting_masks import masked
 
     loaded = invocation.load()
     data_dir = loaded.settings.data_dir

@@ -145,7 +145,8 @@ def failing_into_the_log(*, as_json: bool) -> Generator[None]:
 def _log_start(loaded: Loaded) -> None:
     """Log what starts, and the settings that differ from the defaults, secrets masked."""
     from greenroom import __version__
-    from greenroom.config import DEFAULTS, masked
+    from greenroom.config import DEFAULTS
+    from greenroom.setting_masks import masked
 
     values, usual = masked(loaded.settings), masked(DEFAULTS)
     differing = {name: value for name, value in values.items() if value != usual.get(name)}

@@ -50,7 +50,7 @@ class Friends:
         return await self._player.caller.call(LIST_FRIENDS)
 
     async def look_up(self, player_tag: str) -> LookupReply:
-        """Find a player of the game by tag, with or without `#`."""
+        """Ask the server for a player of the game by tag, with or without `#`."""
         return await self._player.caller.call(LOOK_UP, AddresseeBody(player_tag=player_tag))
 
     async def request(

@@ -1,1 +1,5 @@
-"""Operators' work on a data directory, with a running server or without one."""
+"""Operators' work on a data directory, with or without a running server.
+
+It has the control socket with its client, backups, and the first game. `admin` has the
+operations themselves.
+"""

@@ -1,1 +1,4 @@
-"""The demo: two games with bots, and the page that plays them; `greenroom demo` serves them."""
+"""The demo: two games with bots, and the page that plays them.
+
+`greenroom demo` serves it.
+"""

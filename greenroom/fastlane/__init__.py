@@ -1,5 +1,5 @@
-"""The UDP fast lane: packets, frames and links, for servers and clients alike.
+"""The UDP fast lane without its sockets, for servers and clients.
 
-Sans-I/O: bytes and times in, bytes and frames out. docs/reference/realtime-protocol.md
-defines it byte for byte.
+It takes bytes and times, and returns bytes and frames. docs/reference/realtime-protocol.md
+defines every byte of it.
 """

@@ -1,1 +1,4 @@
-"""Code that the HTTP and the realtime port share: addresses, shares, limits, listening, sending."""
+"""Code that the HTTP port and the realtime port share.
+
+It has addresses, limits for each address, TLS, listening sockets and batched sending.
+"""

@@ -1,1 +1,5 @@
-"""Postgres: the driver, the committer, the tables, the embedded server."""
+"""Storage in Postgres.
+
+`committer.py` writes the changes of all actors, and `loaders.py` reads rows. `driver.py` speaks to
+Postgres, and `node_session.py` holds the server's right to write.
+"""

@@ -1,1 +1,1 @@
-"""Supervisors: what is started, restarted and stopped, by OTP's rules."""
+"""Supervisors, which start, restart and stop services by OTP's rules."""

@@ -1,1 +1,5 @@
-"""Realtime ports: WebSocket control channel and UDP fast lane."""
+"""The realtime ports: WebSocket, and the UDP fast lane.
+
+`connection.py` serves one connection. `hub.py` knows the members of each room, and `fanout.py`
+sends to them.
+"""

@@ -1,1 +1,5 @@
-"""Several processes of one server: a parent that keeps the sockets, and the workers that serve."""
+"""One server of several processes.
+
+`parent.py` keeps the sockets, `crew.py` starts and replaces the workers, and `worker.py` is a
+worker's end.
+"""

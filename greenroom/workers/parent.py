@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 import greenroom
-from greenroom.config import Settings, masked
+from greenroom.config import Settings
 from greenroom.control import socket as control_socket
 from greenroom.control.admin.messages import SettingsInForce, ShowSettings, ShowTree
 from greenroom.control.database_service import DatabaseService
@@ -35,6 +35,7 @@ from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
 from greenroom.own_host import own_host
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
+from greenroom.setting_masks import masked
 from greenroom.supervisors.policy import Strategy
 from greenroom.supervisors.processes import ChildProcess, Conversation
 from greenroom.supervisors.spec import ChildSpec

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from greenroom.config import FIELDS, ConfigError, Settings, load, mask_url, masked
+from greenroom.config import FIELDS, ConfigError, Settings, load
+from greenroom.setting_masks import mask_url, masked
 
 URL = "postgresql://anna:s3cret@db.example:5432/greenroom"
 

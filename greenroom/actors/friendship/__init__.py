@@ -1,1 +1,4 @@
-"""Friendship between two players, decided in one place for both."""
+"""Friendships between players.
+
+Each pair of players has one actor, which decides for both of them.
+"""

@@ -1,1 +1,4 @@
-"""Games: keys, the game document, its rules for names."""
+"""Games: their keys, the game document, settings and tags.
+
+`actor.py` has the actor and `rules.py` its decisions. `index.py` finds a game by its project key.
+"""

@@ -33,7 +33,7 @@ class Writer(Protocol):
 
     @property
     def shard(self) -> int | None:
-        """Return the shard that it lives in, None where there are no other nodes."""
+        """Return the shard of this writer; None on a server without other nodes."""
         ...
 
     def reject(self, error: Exception) -> None:

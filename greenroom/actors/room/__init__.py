@@ -1,1 +1,5 @@
-"""Rooms: who is in them, what their members ask of each other and tell each other."""
+"""Rooms: their members, and the actions, updates and messages between members.
+
+`actor.py` keeps the state and `messages.py` has its commands. The decisions are in `rules`.
+Rooms that run a studio's behaviour are in `studio_room`.
+"""

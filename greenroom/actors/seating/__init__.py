@@ -1,1 +1,1 @@
-"""Seats and invites, as rooms and lobbies share them."""
+"""Seats and invites, which rooms and lobbies share."""

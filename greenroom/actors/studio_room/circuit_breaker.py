@@ -81,7 +81,7 @@ class CircuitBreaker:
         self._deferred[name] = command
 
     def take_deferred(self) -> list[tuple[str, NoteConnection | TakeResult]]:
-        """Return the deferred commands, each with a name of its own, and keep them no longer."""
+        """Remove and return the commands that came while the circuit was open, each with a name."""
         deferred, self._deferred = self._deferred, {}
         return list(deferred.items())
 

@@ -1,1 +1,4 @@
-"""Texts that people type: names and titles, and what a game allows in them."""
+"""Rules for texts that people type, such as names and titles.
+
+`moderation.py` finds offensive words, and `names.py` says which names a game allows.
+"""

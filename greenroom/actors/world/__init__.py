@@ -1,1 +1,4 @@
-"""The world: every actor of this server, and what flows and services reach it by."""
+"""All actors of this server, and how flows and services reach them.
+
+`world.py` builds the actors' directories. `ports.py` says what the world needs from storage.
+"""

@@ -1,1 +1,5 @@
-"""Calls of the API that reach another node than their owner: sent on, answered, sent back."""
+"""Calls of the API that reach a node other than their owner.
+
+`locator.py` finds the shard of the call's game. `forwarding.py` sends the call to its owner, and
+`answering.py` answers it there.
+"""

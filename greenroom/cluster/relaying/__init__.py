@@ -1,1 +1,4 @@
-"""Realtime connections that reach another node than their room's."""
+"""Realtime connections that reach a node other than their room's.
+
+Such a connection is relayed to the node that runs the room.
+"""

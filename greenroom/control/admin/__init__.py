@@ -1,1 +1,4 @@
-"""Operations for operators: each works with a running server and without one."""
+"""Operations for operators.
+
+Each one works with a running server and without one.
+"""

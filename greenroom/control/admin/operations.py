@@ -22,7 +22,6 @@ from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
 from greenroom.actors.world.audit import Noted, audited
-from greenroom.config import masked
 from greenroom.control.admin import (
     auditing,
     cluster,
@@ -55,6 +54,7 @@ from greenroom.control.first_game import (
 from greenroom.persistence.backup import SEQUENCES, TABLES, UNSAVED_TABLES
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status, missing_rights
+from greenroom.setting_masks import masked
 
 OWNER_NAME_CHARACTERS_MAX = 100
 KEEP_SECONDS_MAX = 365 * 86_400

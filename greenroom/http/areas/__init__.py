@@ -1,1 +1,4 @@
-"""The endpoints, one module per area of the API."""
+"""The endpoints of the API, one module for each area.
+
+A module has the rows of its endpoints and their handlers.
+"""

@@ -1,1 +1,1 @@
-"""The API described from its table: OpenAPI, the reference, and MCP."""
+"""Describes the API from its table: OpenAPI, the reference, MCP and code samples."""

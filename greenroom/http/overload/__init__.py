@@ -1,1 +1,4 @@
-"""Overload control: keeps the server responsive while more is asked than it can do."""
+"""Overload control, which keeps the server responsive when it is asked too much.
+
+Each module limits one resource: memory for bodies, time, connections, or calls at a time.
+"""

@@ -110,7 +110,7 @@ class AcceptQueue:
             self._epoll.unregister(arrival.number)
 
     async def run(self) -> None:
-        """Wake until cancelled: a pass looks as it begins, and in the middle of it again."""
+        """Watch the queued connections until cancelled, and look at them twice in each pass."""
         pace = self._pace
         pace.take_up, pace.hand_out = self._look, self._sender.flush
         try:

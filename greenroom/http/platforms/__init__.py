@@ -1,1 +1,4 @@
-"""Game distribution platforms: how each is asked whose ticket it is."""
+"""Sign-in with game distribution platforms.
+
+Each module asks one platform whose ticket it is. `client.py` has the requests that they share.
+"""

@@ -77,7 +77,7 @@ class FrameMeter:
         """None until that is known."""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what was received in pieces; between two of them others should have their turn.
+        """Cut received HTTP/2 frames into pieces; other tasks should run between two of them.
 
         Raises:
             TooManyFrames: the piece that would be next has too many.

@@ -1,1 +1,1 @@
-"""Pages outside `/api/`: discovery, the reference page, the probes."""
+"""Pages outside `/api/`: the front page, discovery, the docs and the probes."""

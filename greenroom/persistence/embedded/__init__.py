@@ -1,1 +1,1 @@
-"""A Postgres that the server runs itself."""
+"""A Postgres that the server starts and stops itself."""

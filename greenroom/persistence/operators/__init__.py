@@ -1,1 +1,1 @@
-"""Tables for operators: the audit log, the quarantine, deletions; and their retention."""
+"""Tables for operators: the audit log, the quarantine, deletions, and when rows expire."""

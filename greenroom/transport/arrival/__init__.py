@@ -1,1 +1,4 @@
-"""How a connection begins: TLS, the request for a WebSocket, and the node that serves it."""
+"""How a realtime connection begins.
+
+It reads TLS and the WebSocket handshake, and finds the node that serves the room.
+"""

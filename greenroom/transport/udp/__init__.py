@@ -1,1 +1,1 @@
-"""The UDP fast lane: its port, its sessions, and the turns that rooms take."""
+"""The port of the UDP fast lane, its sessions, and the turns that rooms take in sending."""

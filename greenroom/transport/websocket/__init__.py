@@ -1,1 +1,1 @@
-"""WebSocket (RFC 6455) without I/O."""
+"""The WebSocket protocol (RFC 6455) without I/O."""

@@ -1,1 +1,4 @@
-"""Rules of rooms, and the data that they work on: no I/O, no clock, no chance."""
+"""Rules and state of rooms.
+
+Each module has the decisions on one subject. They use no I/O, no clock and no randomness.
+"""
