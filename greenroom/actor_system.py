@@ -40,7 +40,8 @@ from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
 from greenroom.http.platforms.steam import Steam
 from greenroom.network.limiter import Limiter, rate_of
-from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage

@@ -42,8 +42,9 @@ from greenroom.http.metrics import Metrics, Sample, Source
 from greenroom.join_check import HOST, WORKER, Neighbours
 from greenroom.network.certificate import Certificate
 from greenroom.own_host import nats_options
-from greenroom.persistence.node_records import NodeRow
-from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRow
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.shard_lookup import DatabaseHomes
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec

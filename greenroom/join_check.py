@@ -19,8 +19,8 @@ from greenroom.cluster.membership import Probe
 from greenroom.cluster.messenger import Messenger, UnreadableMessage
 from greenroom.control.errors import ControlError
 from greenroom.network.addresses import names_loopback
-from greenroom.persistence.node_records import NodeRow
-from greenroom.persistence.node_session import NodeIdentity
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRow
 
 BUS: Final = "bus"
 """The address that tells the kind of a node's bus."""

@@ -18,7 +18,7 @@ from typing import Final
 
 import trio
 
-from greenroom.persistence.node_session import boot_seconds
+from greenroom.persistence.nodes.session import boot_seconds
 
 _logger = logging.getLogger(__name__)
 

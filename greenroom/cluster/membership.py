@@ -40,7 +40,7 @@ from greenroom.cluster.ports import Connected, Records, Residents
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.shard_opener import ShardOpener
 from greenroom.persistence.errors import StorageFenced
-from greenroom.persistence.node_records import Look, NodeRow, NodeState
+from greenroom.persistence.nodes.records import Look, NodeRow, NodeState
 
 _logger = logging.getLogger(__name__)
 

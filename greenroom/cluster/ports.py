@@ -7,11 +7,11 @@ from typing import Protocol
 
 import trio
 
-from greenroom.persistence.node_records import Look, NodeState
+from greenroom.persistence.nodes.records import Look, NodeState
 
 
 class Records(Protocol):
-    """The rows of nodes and shards; see `persistence.node_records.NodeRecords`, also for errors."""
+    """The rows of nodes and shards; see `nodes.records.NodeRecords`, also for errors."""
 
     async def look(self) -> Look:
         """Read the rows."""

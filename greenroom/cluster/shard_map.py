@@ -14,7 +14,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence.node_records import ShardOwner
+from greenroom.persistence.nodes.records import ShardOwner
 
 NOBODY: Final = 0
 """The node id of a shard that no node owns; nodes count from 1."""

@@ -25,7 +25,7 @@ from greenroom.control.admin.ports import MeasuredLoad
 from greenroom.control.errors import OperationRefused
 from greenroom.http.metric_families import Family
 from greenroom.http.metrics import Metrics
-from greenroom.persistence.node_records import NodeRow
+from greenroom.persistence.nodes.records import NodeRow
 
 ASK_SECONDS_MAX: Final = 600.0
 """Seconds that an operation may take at another node: a game with everything in it is deleted."""

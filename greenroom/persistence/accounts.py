@@ -23,7 +23,7 @@ from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statemen
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 
 PLAYER_ID_BLOCK = 1000
 """The number of ids in a block, which is the step of the sequence `player_ids`."""

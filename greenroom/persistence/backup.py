@@ -35,7 +35,8 @@ from greenroom.persistence.archive import (
     write_table,
 )
 from greenroom.persistence.errors import MigrationError, StorageError, StorageHeld
-from greenroom.persistence.node_session import HOLDERS, LOCK_CLASS, named
+from greenroom.persistence.nodes.identity import named
+from greenroom.persistence.nodes.session import HOLDERS, LOCK_CLASS
 
 TABLES: Final = (
     "schema_migrations",

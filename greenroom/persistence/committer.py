@@ -40,8 +40,8 @@ from greenroom.persistence.errors import (
     QueryFailed,
     StorageFenced,
 )
-from greenroom.persistence.node_records import ShardHandedOver, is_moved
-from greenroom.persistence.node_session import NodeSession, boot_seconds
+from greenroom.persistence.nodes.records import ShardHandedOver, is_moved
+from greenroom.persistence.nodes.session import NodeSession, boot_seconds
 from greenroom.persistence.read_troubles import Failure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan

@@ -32,7 +32,7 @@ from greenroom.persistence.arrays import (
 )
 from greenroom.persistence.driver import INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 
 KEYS_AT_ONCE = 1_000
 """Actors whose records are read together, where only some shards are read."""

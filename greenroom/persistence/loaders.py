@@ -14,7 +14,7 @@ import trio
 from greenroom.actors.kernel.errors import StorageRefused, StorageUnavailable
 from greenroom.persistence.driver import DatabaseConnection, Query, Row
 from greenroom.persistence.errors import DatabaseConnectionLost, DatabaseError, QueryFailed
-from greenroom.persistence.node_session import PLAN_SESSION, NodeSession, session_name
+from greenroom.persistence.nodes.session import PLAN_SESSION, NodeSession, session_name
 from greenroom.persistence.read_troubles import Failure, ReadTroubles, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 

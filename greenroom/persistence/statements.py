@@ -51,7 +51,7 @@ from greenroom.persistence.arrays import (
     ColumnType,
 )
 from greenroom.persistence.driver import Query, Statement
-from greenroom.persistence.node_records import ShardHandedOver
+from greenroom.persistence.nodes.records import ShardHandedOver
 
 ROW_BYTES = 200
 """Bytes that a queued event counts besides its document."""

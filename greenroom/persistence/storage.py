@@ -34,8 +34,9 @@ from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState, rights
-from greenroom.persistence.node_records import NodeRecords
-from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRecords
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.audit import DatabaseAudit
 from greenroom.persistence.operators.old_rows import OldRows
 from greenroom.persistence.operators.quarantine import Quarantine

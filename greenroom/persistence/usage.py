@@ -14,7 +14,7 @@ from greenroom.persistence.arrays import INT8_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 
 _SELECT = """
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from greenroom.cluster.lease_guard import Guard
-from greenroom.persistence.node_session import boot_seconds
+from greenroom.persistence.nodes.session import boot_seconds
 
 LEASE = 3.0
 

@@ -20,8 +20,8 @@ from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.persistence.errors import StorageFenced
-from greenroom.persistence.node_records import NodeRow
-from greenroom.persistence.node_session import NodeIdentity
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRow
 from greenroom.persistence.storage import Storage
 
 LEASE_SECONDS = 3.0

@@ -33,7 +33,7 @@ from greenroom.actors.player.messages import (
 from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query
 from greenroom.persistence.errors import DatabaseConnectionLost, StorageFenced
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 

@@ -13,7 +13,7 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.persistence.committer import Committer, QueuedBatch
 from greenroom.persistence.driver import DatabaseConnection
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.settings import StorageSettings
 
 

@@ -30,7 +30,7 @@ from greenroom.persistence import accounts, friendships, journal
 from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.loaders import READER_SESSION
 from greenroom.persistence.migrations import migrate
-from greenroom.persistence.node_session import WRITER_SESSION
+from greenroom.persistence.nodes.session import WRITER_SESSION
 from greenroom.persistence.statements import TARGETS
 from greenroom.persistence.storage import Storage
 

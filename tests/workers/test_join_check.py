@@ -19,8 +19,8 @@ from greenroom.join_check import (
     Neighbours,
     StrangersThere,
 )
-from greenroom.persistence.node_records import NodeRow
-from greenroom.persistence.node_session import NodeIdentity
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRow
 
 Clock = trio.testing.MockClock
 

@@ -12,7 +12,7 @@ from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, JSON, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 
 DETAILS_BYTES_MAX: Final = 4_096
 """Larger details are left out, and the row says so."""

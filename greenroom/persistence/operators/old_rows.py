@@ -7,7 +7,7 @@ from typing import Final
 from greenroom.persistence.arrays import int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 
 REMOVED_AT_ONCE: Final = 1_000
 """Rows removed in one transaction. The committer waits meanwhile."""

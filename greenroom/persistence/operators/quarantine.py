@@ -5,7 +5,7 @@ from __future__ import annotations
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, TEXT, Query, Statement
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node_session import NodeSession
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.old_rows import OldRows
 
 _SET_ASIDE = tuple(

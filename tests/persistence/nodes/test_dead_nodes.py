@@ -17,7 +17,7 @@ from seeds import SEED
 
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.persistence.driver import DatabaseConnection
-from greenroom.persistence.node_records import NodeRecords
+from greenroom.persistence.nodes.records import NodeRecords
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 

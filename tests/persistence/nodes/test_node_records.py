@@ -17,7 +17,7 @@ from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import PlayerPresenceSaved, PlayerRenamed
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import QueryFailed, StorageFenced
-from greenroom.persistence.node_session import NodeIdentity
+from greenroom.persistence.nodes.identity import NodeIdentity
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 

@@ -12,11 +12,13 @@ from postgres_kit import select
 
 from greenroom.actors.kernel.clock import SharedClock
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence import node_records, node_session
 from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.errors import StorageError, StorageFenced, StorageHeld
-from greenroom.persistence.node_records import NodeRecords
-from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.nodes import records as node_records
+from greenroom.persistence.nodes import session as node_session
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import NodeRecords
+from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.settings import StorageSettings
 
 HASTY = StorageSettings(lock_seconds_max=0.2)
@@ -216,7 +218,7 @@ async def test_a_clock_that_is_wrong_is_warned_about(
     side: str,
 ):
     right = time.time
-    monkeypatch.setattr("greenroom.persistence.node_session.time.time", lambda: right() + seconds)
+    monkeypatch.setattr("greenroom.persistence.nodes.session.time.time", lambda: right() + seconds)
     with caplog.at_level(logging.WARNING):
         await session.open()
 
@@ -294,7 +296,7 @@ async def test_a_node_whose_clock_is_far_off_is_refused(
     members: list[NodeSession], session: NodeSession, monkeypatch: pytest.MonkeyPatch
 ):
     right = time.time
-    monkeypatch.setattr("greenroom.persistence.node_session.time.time", lambda: right() + 31)
+    monkeypatch.setattr("greenroom.persistence.nodes.session.time.time", lambda: right() + 31)
     with pytest.raises(StorageError, match=r"31\.0 s ahead of .* may differ by 30 s; set both by"):
         await members[0].open()
 

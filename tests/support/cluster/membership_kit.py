@@ -29,7 +29,7 @@ from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.persistence.errors import StorageFenced
-from greenroom.persistence.node_records import Look, NodeRow, NodeState, ShardOwner
+from greenroom.persistence.nodes.records import Look, NodeRow, NodeState, ShardOwner
 
 LEASE_SECONDS = 3.0
 QUERY_SECONDS = 0.001

@@ -15,7 +15,7 @@ from sim_process import is_going_on
 
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.message import Event
-from greenroom.persistence.node_records import ShardHandedOver
+from greenroom.persistence.nodes.records import ShardHandedOver
 
 
 class Finding(AssertionError):

@@ -284,9 +284,9 @@ def connections_simulated() -> Iterator[None]:
     """Let everything that connects with a database connect with a simulated one."""
     migrations = SimpleNamespace(check_server=lambda _: None, migrate=_migrate)
     with ExitStack() as stack:
-        for module in ("node_session", "node_records"):
-            name = f"greenroom.persistence.{module}.DatabaseConnection"
+        for module in ("session", "records"):
+            name = f"greenroom.persistence.nodes.{module}.DatabaseConnection"
             stack.enter_context(patch(name, SimConnection))
-        stack.enter_context(patch("greenroom.persistence.node_session.migrations", migrations))
+        stack.enter_context(patch("greenroom.persistence.nodes.session.migrations", migrations))
         stack.enter_context(patch("greenroom.persistence.committer._queries", _queries_of))
         yield

@@ -19,7 +19,6 @@ from world_kit import START, Memory
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence import node_records, node_session
 from greenroom.persistence.arrays import INT8_COLUMN
 from greenroom.persistence.driver import (
     BOOL,
@@ -33,7 +32,9 @@ from greenroom.persistence.driver import (
     Statement,
 )
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.node_records import ShardHandedOver
+from greenroom.persistence.nodes import records as node_records
+from greenroom.persistence.nodes import session as node_session
+from greenroom.persistence.nodes.records import ShardHandedOver
 
 WRITE: Final = Statement("the events of a transaction")
 """Stands for the statements that write events; its parameters are events, and epochs by shard."""

@@ -30,7 +30,7 @@ from greenroom.cluster.calls.reply_cache import ReplyCache
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership
 from greenroom.cluster.residents import PartedShards, WorldResidents
-from greenroom.persistence.node_records import NodeRecords
+from greenroom.persistence.nodes.records import NodeRecords
 
 
 class Mutation(msgspec.Struct, frozen=True):

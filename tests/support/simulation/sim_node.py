@@ -31,7 +31,7 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Answer, Request
 from greenroom.persistence.errors import DatabaseError
-from greenroom.persistence.node_records import NodeRow
+from greenroom.persistence.nodes.records import NodeRow
 from greenroom.transport.hub import Hub
 
 IN_FLIGHT_MAX = 1_000

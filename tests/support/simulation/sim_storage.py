@@ -21,8 +21,8 @@ from greenroom.actors.kernel.journal import Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import Player
 from greenroom.persistence.errors import DatabaseConnectionLost
-from greenroom.persistence.node_records import ShardHandedOver
-from greenroom.persistence.node_session import NodeIdentity
+from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.records import ShardHandedOver
 from greenroom.persistence.storage import Storage
 
 READ_SECONDS_MAX = 5.0

@@ -38,9 +38,9 @@ from greenroom.actors.world.world import World
 from greenroom.behaviour import runner
 from greenroom.cli.main import main
 from greenroom.http.areas import players
-from greenroom.persistence import node_session
 from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query
+from greenroom.persistence.nodes import session as node_session
 from greenroom.workers import parent
 
 CRASH_TEXT = "a crash ordered by the torture"

@@ -38,7 +38,7 @@ from greenroom.persistence.driver import (
     Statement,
 )
 from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenced
-from greenroom.persistence.node_session import NODE_LOCKS, NodeSession, boot_seconds, session_name
+from greenroom.persistence.nodes.session import NODE_LOCKS, NodeSession, boot_seconds, session_name
 from greenroom.persistence.settings import StorageSettings
 
 NodeState = Literal["starting", "up", "draining"]

@@ -6,7 +6,7 @@ out before it writes.
 
 A server that is *alone* holds the lock of the database exclusively. When it starts, it ends all
 other nodes and takes every shard. The nodes of a cluster share that lock, and each has a lock of
-its own besides; a node owns nothing until it takes shards (see `node_records`).
+its own besides; a node owns nothing until it takes shards (see `records`).
 
 Locks belong to the connection that commits. So having them again proves that the old session is
 over. Its last transaction has either committed or never will, and the row's sequence says which.
@@ -18,20 +18,16 @@ session mode.)
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import math
-import os
 import secrets
-import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 import trio
 
-from greenroom import __version__
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.persistence import migrations
@@ -55,12 +51,11 @@ from greenroom.persistence.errors import (
     StorageFenced,
     StorageHeld,
 )
+from greenroom.persistence.nodes.identity import Installation, NodeIdentity, held_text, named
 from greenroom.persistence.settings import StorageSettings
 
 logger = logging.getLogger(__name__)
 
-PROTOCOL = 1
-"""Nodes of different protocols do not understand each other."""
 LOCK_CLASS = 0x47524E52
 """The first half of the key of the database's lock, `GRNR` in ASCII. The second half is 0."""
 NODE_LOCK_CLASS = 0x47524E53
@@ -69,7 +64,6 @@ CLOCK_SECONDS_WARNED, CLOCK_SECONDS_MAX = 1.0, 30.0
 """How far the machine's clock may be from the database's: without a warning, and in a cluster."""
 
 _RETRY_SECONDS = 0.1
-_NAMED_MAX = 8
 _ENDED_KEPT = "7 days"
 
 _TRY_ALONE = Statement(f"SELECT pg_try_advisory_lock({LOCK_CLASS}, 0)")
@@ -185,46 +179,6 @@ def session_name(node_id: int) -> str:
 def boot_seconds() -> float:
     """Return seconds since the machine started, those of its suspensions included, where it can."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A node as it is written for others to read."""
-
-    name: str
-    host: str
-    pid: int
-    version: str = __version__
-    protocol: int = PROTOCOL
-    addresses: dict[str, str] = {}
-    """The addresses that others reach it by, by purpose."""
-    behaviours: str = ""
-    """A digest of the behaviours' files."""
-
-    @classmethod
-    def this_process(
-        cls, name: str = "", addresses: dict[str, str] | None = None, behaviours: str = ""
-    ) -> NodeIdentity:
-        """Return this process as a node, named after its host unless a name is given."""
-        host = socket.gethostname()
-        return cls(
-            name=name or host,
-            host=host,
-            pid=os.getpid(),
-            addresses=addresses or {},
-            behaviours=behaviours,
-        )
-
-
-class Installation(msgspec.Struct, frozen=True):
-    """The id and the key that all nodes of an installation share."""
-
-    installation_id: str
-    key: bytes
-    """The secret that they seal messages with."""
-
-    def __repr__(self) -> str:
-        """Return the id alone: the key is never logged."""
-        return f"Installation({self.installation_id})"
 
 
 class NodeSession:
@@ -562,36 +516,3 @@ _LOST = (
     "The database has lost changes that were acknowledged (it was restored, or a standby took"
     " over); restart the server to go on from what it holds"
 )
-
-
-def held_text(holders: Sequence[Row], *, wants_alone: bool) -> str:
-    """Return the sentence that says who has the lock of the database.
-
-    Args:
-        holders: name, host, process id, start (Unix seconds) and whether it is alone, of each.
-        wants_alone: whether the server that asks would run alone.
-    """
-    if not holders:
-        return "The database is held by another process that is just starting; try again"
-    listed = " and ".join(
-        f"{named(name, host, pid)} since {_date(since)} UTC"
-        for name, host, pid, since, _ in holders[:_NAMED_MAX]
-    )
-    if len(holders) > _NAMED_MAX:
-        listed += f" and {len(holders) - _NAMED_MAX} more"
-    if any(is_alone for *_, is_alone in holders):
-        advice = "only one server may write to it"
-        if not wants_alone:
-            advice = "it runs alone: restart it as a node of the cluster, or stop it"
-    else:
-        advice = "they are a cluster: stop them, or start this server as one of its nodes"
-    return f"The database is held by {listed}; {advice}"
-
-
-def named(name: str, host: str, pid: int) -> str:
-    """Return a node for people; its name where that is not its host's."""
-    return f"host {host}, pid {pid}" if name == host else f"node {name} on host {host}, pid {pid}"
-
-
-def _date(seconds: int) -> str:
-    return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%d %H:%M:%S}"
