@@ -41,7 +41,7 @@ class RoomPlayer:
 
     @property
     def stats(self) -> Mapping[str, Number]:
-        """Return the stats that are set, by name, with what this room has changed so far.
+        """Return this player's stats by name, with what this room has changed so far.
 
         They are as of the turn in which the player joined. Changes from elsewhere follow once they
         are durable. The values are a snapshot.

@@ -193,7 +193,7 @@ class NatsParser:
 
 
 def encode_connect(options: dict[str, str | int | bool]) -> bytes:
-    """Return the line that says who connects, and how."""
+    """Return NATS's line `CONNECT`, which says who connects, and how."""
     return b"CONNECT " + msgspec.json.encode(options) + _END
 
 

@@ -256,7 +256,7 @@ class DynamicSupervisor(Generic[Role]):
         return past if cells is None else past + sum([cell.handled for cell in cells.values()])
 
     async def move(self, key: Any, command: Command[Role, Any], shard: int) -> None:
-        """Have an actor go to another shard; see `Directory.move`."""
+        """Move an actor of this supervisor to another shard; see `Directory.move`."""
         cell = self.cell(key)
         if self._ownership is None:
             await cell.ask(command, None)

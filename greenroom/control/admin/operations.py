@@ -302,7 +302,7 @@ async def show_missing_rights(
 
 
 async def migrate_schema(context: AdminContext, _: messages.MigrateSchema) -> messages.Schema:
-    """Return the schema. Making an office has migrated it, so nothing is left to do."""
+    """Return the schema, which was migrated when the context was made."""
     return await schema_of(context.conninfo)
 
 
@@ -314,7 +314,7 @@ async def show_database_address(
 
 
 async def schema_of(conninfo: str) -> messages.Schema:
-    """Return which migrations of a database are applied.
+    """Return which migrations of a database are applied, as `db status` shows them.
 
     Raises:
         StorageError: the database cannot be reached, or its schema does not fit the code.
