@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -190,7 +191,7 @@ def a_document_changes_stats(patch: Patch) -> None:
     def apply(player: Any, event: Any) -> None:
         sound(player, event)
         if isinstance(event, PlayerDocumentReplaced):
-            player.stats = msgspec.json.encode(msgspec.json.decode(event.player_data)["stats"])
+            player.stats = re.sub(rb"[0-9]", b"1", player.stats)  # of the same size
 
     sound = rules.apply
     patch.setattr(rules, "apply", apply)

@@ -165,6 +165,9 @@ async def test_probes_have_an_allowance_that_nothing_else_uses_up(server: str):
 async def test_under_overload_everything_is_shed_but_probes_and_preflights(
     server: str, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(
+        PassBudget, "is_behind", property(lambda _: True, lambda *_: None), raising=False
+    )
     monkeypatch.setattr(PassBudget, "must_refuse", lambda *_: True)
     async with serving(server=server, routes=ROUTES) as running:
         for path in ("/page", "/nope", "/static", "/mcp", "/api/x"):
