@@ -24,6 +24,7 @@ from greenroom.actors.plans.plan import (
     PlanLimits,
     ServerLimits,
 )
+from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
 from greenroom.actors.plans.refusals import (
     CallShareUsed,
     GamesHoldTooMuch,
@@ -94,7 +95,7 @@ class GameUsage:
 
     __slots__ = (
         *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
-        *("players_online", "rooms", "shards", "storage_bytes", "written_bytes"),
+        *("players_online", "recount", "rooms", "shards", "storage_bytes", "written_bytes"),
     )
 
     def __init__(
@@ -112,6 +113,8 @@ class GameUsage:
         self.rooms = 0
         self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
         self.storage_bytes = 0
+        self.recount: StoredRecount | None = None
+        """While the stored bytes are counted anew."""
         self.written_bytes = 0
         """Bytes written today."""
 
@@ -160,10 +163,23 @@ class GameUsage:
             self._refused["storage by plan"] += 1
             raise StorageLimitReached
 
-    def count_stored(self, more_bytes: int) -> None:
-        """Count what is stored now; less is negative."""
+    def count_stored(self, more_bytes: int, player_id: int = DOCUMENT) -> None:
+        """Count what is stored now.
+
+        Args:
+            more_bytes: by how much it grew; less is negative.
+            player_id: whose record it is; by default it is the game's document.
+        """
         self.storage_bytes += more_bytes
         self.owner.storage_bytes += more_bytes
+        if self.recount is not None:
+            self.recount.note_change(player_id, more_bytes)
+
+    def end_recount(self, recount: StoredRecount) -> None:
+        """Put the stored bytes right, as they were counted anew."""
+        recount.end()
+        self.recount = None
+        self.count_stored(recount.stored_bytes - self.storage_bytes)
 
     def count_open_rooms(self, more_rooms: int) -> None:
         """Count the rooms and lobbies there are now; fewer is negative."""

@@ -130,13 +130,14 @@ class PlayerActor(Actor[PlayerRole]):
         """Change the record by one event, and the index with it."""
         if isinstance(event, PlayerRegistered):
             self._record = rules.new_player(event)
-            self._usage(event.game_id).count_stored(_bytes(self._record))
+            self._usage(event.game_id).count_stored(_bytes(self._record), event.player_id)
             self._enter(self._record)
             return
         if isinstance(event, PlayerDeleted):
             self._close()
             if self._record is not None:
-                self._usage(event.game_id).count_stored(-_bytes(self._record))
+                record = self._record
+                self._usage(event.game_id).count_stored(-_bytes(record), record.player_id)
             return
         player = self._player
         assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
@@ -224,7 +225,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Count what the record has grown by as stored and as held in memory."""
         piece = self._piece
         assert piece is not None
-        self._usage(player.game_id).count_stored(more_bytes)
+        self._usage(player.game_id).count_stored(more_bytes, player.player_id)
         piece.resize(piece.size + more_bytes)
 
     def _check_space(self, more_bytes: int, document_bytes: int) -> None:

@@ -3,8 +3,7 @@
 Calls and bytes are counted in memory, in nobody's way; what a server that is killed had counted
 since the last writing, a second at most, is lost. Bytes are also counted anew, game by game, after
 they were brought back: what a crash, or a change that the database refused, left wrong is put right
-then. What changes in the moment in which a page of players is counted may be counted twice, or not
-at all, until the next time.
+then. What changes meanwhile is counted once, as `actors.plans.recount` describes.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
+from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ ROWS_MAX: Final = 500
 """Games written in one statement."""
 PAGE_PLAYERS: Final = 200
 """Players whose bytes are added up in one query."""
+DOCUMENT_READINGS_MAX: Final = 10
+"""How often a game's document is read at most that changes each time it is read."""
 PAUSE_SECONDS: Final = 0.02
 """Between two such queries: counting is in no hurry."""
 
@@ -164,16 +166,44 @@ class UsageService:
                 _log.debug("the bytes of game %d could not be counted", game.game_id)
 
     async def _recount(self, game: GameUsage) -> None:
-        """Count one game's bytes; what changes meanwhile is added to what was read."""
-        before = game.storage_bytes
-        counted = await self._records.game_bytes(game.game_id)
-        if counted is None:
-            return
-        after_id, found = 0, PAGE_PLAYERS
-        while found == PAGE_PLAYERS:
-            found, after_id, page_bytes = await self._records.players_bytes(
-                game.game_id, after_id, PAGE_PLAYERS
-            )
-            counted += page_bytes
+        """Count one game's bytes; what changes meanwhile is counted once."""
+        recount = game.recount = StoredRecount()
+        try:
+            if not await self._recount_document(game.game_id, recount):
+                return
+            await self._recount_players(game.game_id, recount)
+            game.end_recount(recount)
+        finally:
+            game.recount = None
+
+    async def _recount_document(self, game_id: int, recount: StoredRecount) -> bool:
+        """Count the bytes of the game's document; return False when there is no such game."""
+        for _ in range(DOCUMENT_READINGS_MAX):
+            recount.begin_piece()
+            document_bytes = await self._records.game_bytes(game_id)
+            if document_bytes is None:
+                return False
             await trio.sleep(PAUSE_SECONDS)
-        game.count_stored(counted - before)
+            if recount.is_sure(DOCUMENT):
+                break
+        recount.end_piece(DOCUMENT, document_bytes)
+        return True
+
+    async def _recount_players(self, game_id: int, recount: StoredRecount) -> None:
+        """Count the bytes of all players by pages; a page that changed is read again in halves.
+
+        A commit that a page holds is known here within the pause, for the database answers it
+        as soon as it can be read.
+        """
+        limit, is_whole = PAGE_PLAYERS, False
+        while not is_whole:
+            recount.begin_piece()
+            page = await self._records.players_bytes(game_id, recount.read_last, limit)
+            found, last, page_bytes = page
+            await trio.sleep(PAUSE_SECONDS)
+            if limit > 1 and found and not recount.is_sure(last):
+                limit //= 2
+                continue
+            is_whole = found < limit
+            recount.end_piece(last if found else recount.read_last, page_bytes)
+            limit = min(2 * limit, PAGE_PLAYERS)

@@ -349,8 +349,8 @@ async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
     records, ledger = Records(stored(storage_bytes=1)), Ledger()
     records.players = [10] * 1_000
     await nursery.start((await restored(ledger, records)).run)
-    await trio.sleep(0.01)
-    ledger.usage_of_game(1).count_stored(7)
+    await trio.sleep(0.05)
+    ledger.usage_of_game(1).count_stored(7, player_id=1)
     await trio.sleep(5)
 
     assert ledger.usage_of_owner(7, "free").storage_bytes == 100 + 10_000 + 7
