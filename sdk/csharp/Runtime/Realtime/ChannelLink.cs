@@ -13,6 +13,7 @@ namespace Greenroom
     {
         const int Abnormal = 1006;
         static readonly TimeSpan GreetingTimeMax = TimeSpan.FromSeconds(15);
+        static readonly TimeSpan EndTimeMax = TimeSpan.FromSeconds(0.5);
         static readonly TimeSpan TokenTimeMax = TimeSpan.FromSeconds(240); // the server takes it for 300
         static readonly TimeSpan BackoffFirst = TimeSpan.FromSeconds(0.2);
         static readonly TimeSpan BackoffMax = TimeSpan.FromSeconds(5);
@@ -27,6 +28,8 @@ namespace Greenroom
         TokenReply token;
         volatile Connection current;
         volatile bool isEnding;
+        Task running = Task.CompletedTask;
+        Task ended;
         readonly ResumeCursor cursor = new ResumeCursor();
         int heartbeatsAnswered;
 
@@ -45,20 +48,30 @@ namespace Greenroom
         /// <exception cref="GreenroomException">The first connection could not be opened.</exception>
         internal Task Start()
         {
-            Connection.Ignore(Task.Run(new Func<Task>(Run)));
+            running = Task.Run(new Func<Task>(Run));
             return started.Task;
         }
 
         /// <summary>Close the connection, and stop.</summary>
-        internal void End()
+        /// <returns>The closing, which takes two seconds at most.</returns>
+        internal Task End()
         {
-            isEnding = true;
-            var connection = current;
-            Connection.Ignore(Task.Run(async () =>
+            lock (ending)
             {
-                if (connection != null) await connection.Close().ConfigureAwait(false);
-                ending.Cancel();
-            }));
+                if (ended != null) return ended;
+                isEnding = true;
+                ended = Task.Factory.StartNew(
+                    CloseAll, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+                return ended;
+            }
+        }
+
+        void CloseAll()
+        {
+            var connection = current;
+            if (connection != null) connection.Close();
+            ending.Cancel();
+            running.Wait(EndTimeMax);
         }
 
         async Task Run()
@@ -162,11 +175,8 @@ namespace Greenroom
         async Task Greet(Connection connection)
         {
             var taking = connection.Take();
-            if (await Task.WhenAny(taking, Task.Delay(GreetingTimeMax)).ConfigureAwait(false) != taking)
-            {
-                Connection.Ignore(taking);
+            if (!await Connection.EndsWithin(taking, GreetingTimeMax).ConfigureAwait(false))
                 throw new ChannelLostException(Abnormal, "the server did not say hello");
-            }
             var frame = ResumeCursor.Read(await taking.ConfigureAwait(false));
             var about = frame == null ? null : frame.GetObject("data");
             if (about != null && frame.GetString("type") == "refused")
@@ -180,11 +190,7 @@ namespace Greenroom
         static async Task HearRefusal(Connection connection, string hint)
         {
             var closing = connection.Take();
-            if (await Task.WhenAny(closing, Task.Delay(GreetingTimeMax)).ConfigureAwait(false) != closing)
-            {
-                Connection.Ignore(closing);
-                return;
-            }
+            if (!await Connection.EndsWithin(closing, GreetingTimeMax).ConfigureAwait(false)) return;
             try
             {
                 await closing.ConfigureAwait(false);

@@ -17,7 +17,6 @@ namespace Greenroom
         const int ReadBytes = 16384;
         const int MessageBytesMax = 64 << 20;
         static readonly TimeSpan ConnectTimeMax = TimeSpan.FromSeconds(15);
-        static readonly TimeSpan WriteTimeMax = TimeSpan.FromSeconds(15);
         static readonly TimeSpan CloseTimeMax = TimeSpan.FromSeconds(2);
 
         readonly ClientWebSocket socket = new ClientWebSocket();
@@ -25,6 +24,7 @@ namespace Greenroom
         readonly byte[] buffer = new byte[ReadBytes];
         int outboxBytes;
         bool isSending, isClosing;
+        Task sending = Task.CompletedTask;
 
         /// <summary>Connect.</summary>
         /// <param name="token">What `realtime.php/token` has answered.</param>
@@ -38,11 +38,8 @@ namespace Greenroom
                 connection.socket.Options.SetRequestHeader("X-Realtime-Token", token.Token);
                 var url = Url(token.RealtimeServer) + "/?client=engine&hints=1" + (resume == null ? "" : "&" + resume);
                 var opening = connection.socket.ConnectAsync(new Uri(url), CancellationToken.None);
-                if (await Task.WhenAny(opening, Task.Delay(ConnectTimeMax)).ConfigureAwait(false) != opening)
-                {
-                    Ignore(opening);
+                if (!await EndsWithin(opening, ConnectTimeMax).ConfigureAwait(false))
                     throw new ConnectionFailedException("The realtime port does not answer", true);
-                }
                 await opening.ConfigureAwait(false);
                 return connection;
             }
@@ -113,8 +110,8 @@ namespace Greenroom
                 outboxBytes += bytes.Length;
                 if (isSending) return;
                 isSending = true;
+                sending = Task.Run(new Func<Task>(SendAll));
             }
-            Ignore(Task.Run(new Func<Task>(SendAll)));
         }
 
         async Task SendAll()
@@ -141,19 +138,14 @@ namespace Greenroom
             }
         }
 
+        /// <summary>Send a message. A heartbeat that is not answered ends a server that takes nothing.</summary>
         async Task<bool> Send(byte[] bytes)
         {
             try
             {
                 var all = new ArraySegment<byte>(bytes);
-                var sending = socket.SendAsync(all, WebSocketMessageType.Text, true, CancellationToken.None);
-                var first = await Task.WhenAny(sending, Task.Delay(WriteTimeMax)).ConfigureAwait(false);
-                if (first != sending)
-                {
-                    Ignore(sending);
-                    return false;
-                }
-                await sending.ConfigureAwait(false);
+                await socket.SendAsync(all, WebSocketMessageType.Text, true, CancellationToken.None)
+                    .ConfigureAwait(false);
                 return true;
             }
             catch (Exception) // the reader finds out why
@@ -162,25 +154,34 @@ namespace Greenroom
             }
         }
 
-        /// <summary>Close in order: what waits is sent first. At most two seconds.</summary>
-        internal async Task Close()
+        /// <summary>
+        /// Close in order, and block for two seconds at most: what waits is sent first. No timer is used: Mono
+        /// aborts its thread of timers when a program ends, and crashes if that is at work.
+        /// </summary>
+        internal void Close()
         {
-            if (isClosing) return;
-            isClosing = true;
-            var waited = Stopwatch.StartNew();
-            while (waited.Elapsed < CloseTimeMax)
+            var closed = Stopwatch.StartNew();
+            Task last;
+            lock (outbox)
             {
-                lock (outbox) if (!isSending) break;
-                await Task.Delay(10).ConfigureAwait(false);
+                if (isClosing) return;
+                isClosing = true;
+                last = sending;
             }
             try
             {
-                var closing = socket.CloseOutputAsync(WebSocketCloseStatus.NormalClosure, "", CancellationToken.None);
-                await Task.WhenAny(closing, Task.Delay(CloseTimeMax)).ConfigureAwait(false);
-                Ignore(closing);
+                if (last.Wait(CloseTimeMax))
+                    socket.CloseOutputAsync(WebSocketCloseStatus.NormalClosure, "", CancellationToken.None)
+                        .Wait(Left(closed));
             }
             catch (Exception) { } // it is over either way
             Cut();
+        }
+
+        static TimeSpan Left(Stopwatch closed)
+        {
+            var left = CloseTimeMax - closed.Elapsed;
+            return left > TimeSpan.Zero ? left : TimeSpan.Zero;
         }
 
         /// <summary>End the connection at once.</summary>
@@ -197,6 +198,18 @@ namespace Greenroom
         {
             Cut();
             socket.Dispose();
+        }
+
+        /// <summary>Wait for a task; return whether it ended in time. If not, its error is ignored.</summary>
+        internal static async Task<bool> EndsWithin(Task task, TimeSpan time)
+        {
+            using (var over = new CancellationTokenSource())
+            {
+                var first = await Task.WhenAny(task, Task.Delay(time, over.Token)).ConfigureAwait(false);
+                over.Cancel();
+                if (first != task) Ignore(task);
+                return first == task;
+            }
         }
 
         /// <summary>Note the error of a task that nobody waits for, so that it is not reported as unseen.</summary>

@@ -370,17 +370,20 @@ namespace Greenroom
             if (over != null) throw over;
         }
 
-        /// <summary>Close the channel. What was sent before is still sent. Poll raises Closed.</summary>
+        /// <summary>Close the channel, and return at once. What was sent before is still sent, if the program goes on
+        /// for long enough. Poll raises Closed.</summary>
         public void Close()
         {
             CloseLane();
             link.End();
         }
 
-        /// <summary>Close the channel.</summary>
+        /// <summary>Close the channel, and wait until what was sent before is sent: two and a half seconds at
+        /// most.</summary>
         public void Dispose()
         {
-            Close();
+            CloseLane();
+            link.End().Wait();
         }
     }
 }
