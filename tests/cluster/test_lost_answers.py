@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import trio
 from cluster_kit import ECHO, TROUBLE, Cluster
 from dispatch_kit import json_of
@@ -93,6 +94,136 @@ async def _ask_twice(cluster: Cluster, answers: list[Answer]) -> None:
     reply = await cluster.ingress.messenger.ask(1, call, seconds_max=10.0)
     assert isinstance(reply, Forwarded)
     answers.append(Answer(reply.status, reply.body))
+
+
+@pytest.mark.parametrize("routes", [[(2, 1)], [(1, 2)], [(1, 2), (2, 1)]])
+async def test_a_change_that_vanished_without_a_sign_is_sent_again_and_carried_out_once(
+    autojump_clock: MockClock, cluster: Cluster, routes: list[tuple[int, int]]
+) -> None:
+    """So it is with a machine that has lost NATS while no connection is closed."""
+    for route in routes:
+        cluster.network.cut(*route)
+    answers: list[Answer] = []
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
+        await trio.sleep(forwarding.SILENCE_SECONDS_MAX - 0.1)
+        for route in routes:
+            cluster.network.mend(*route)
+        await trio.sleep(0.2)
+        assert answers[0].status == 200
+
+    assert cluster.owner.trouble.calls == 1
+    assert cluster.ingress.wire.asked == 2
+
+
+async def test_a_change_that_takes_long_is_joined_however_often_it_is_sent(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    gate = cluster.owner.trouble.gate = trio.Event()
+    answers: list[Answer] = []
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
+        await trio.sleep(3.5 * forwarding.SILENCE_SECONDS_MAX)
+        gate.set()
+
+    assert answers[0].status == 200
+    assert cluster.owner.trouble.calls == 1
+    assert cluster.ingress.wire.asked == 4
+    assert cluster.ingress.wire.bus.statistics.asks_under_way == 0
+
+
+async def test_a_change_that_is_refused_when_it_is_sent_again_may_have_happened(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    """Else its client would be told to make it once more."""
+    cluster.network.cut(1, 2)
+    answers: list[Answer] = []
+
+    async def refuse() -> None:
+        raise TooBusy
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
+        await trio.sleep(1.0)
+        cluster.ingress.wire.before = refuse
+
+    assert answers[0].status == 500
+    assert cluster.owner.trouble.calls == 1
+
+
+async def test_a_change_at_a_silent_node_that_has_lost_the_shard_is_not_waited_for_long(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    cluster.network.cut(1, 2)
+    answers: list[Answer] = []
+    began = trio.current_time()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
+        await trio.sleep(2.0)
+        cluster.give(cluster.shard, cluster.ingress)
+
+    assert answers[0].status == 500
+    assert trio.current_time() - began <= 2 * forwarding.SILENCE_SECONDS_MAX
+    assert cluster.ingress.trouble.calls == 0, "nobody knows what the other node has done"
+
+
+async def read_owner(cluster: Cluster) -> Answer:
+    admin = cluster.owner.arena.keys.api_private_token
+    return await cluster.ingress.answer("GET", "/api/owner.php", admin=admin)
+
+
+async def test_a_read_that_vanished_without_a_sign_is_sent_again(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    cluster.network.cut(2, 1)
+    began = trio.current_time()
+
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def mend() -> None:
+            await trio.sleep(1.0)
+            cluster.network.mend(2, 1)
+
+        assert (await read_owner(cluster)).status == 200
+
+    assert trio.current_time() - began < forwarding.SILENCE_SECONDS_MAX + 0.1
+
+
+async def test_a_read_at_a_silent_node_goes_to_the_next_owner(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    cluster.network.cut(1, 2)
+    began = trio.current_time()
+
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def move() -> None:
+            await trio.sleep(1.0)
+            cluster.give(cluster.shard, cluster.ingress)
+
+        assert (await read_owner(cluster)).status == 200
+
+    assert trio.current_time() - began < forwarding.SILENCE_SECONDS_MAX + 0.1
+
+
+async def test_a_read_that_nobody_answers_is_too_many_requests(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    """It changes nothing, so its client may repeat it."""
+    cluster.network.cut(1, 2)
+    began = trio.current_time()
+
+    answer = await read_owner(cluster)
+
+    assert answer.status == 429
+    assert json_of(answer)["retry_after"] == 1
+    assert trio.current_time() - began <= forwarding.ANSWER_SECONDS_MAX
+    assert cluster.ingress.wire.asked == 4  # after 5, 15 and 35 seconds
 
 
 async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(

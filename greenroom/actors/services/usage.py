@@ -178,16 +178,17 @@ class UsageService:
 
     async def _recount_document(self, game_id: int, recount: StoredRecount) -> bool:
         """Count the bytes of the game's document; return False when there is no such game."""
-        for _ in range(DOCUMENT_READINGS_MAX):
+        readings_left = DOCUMENT_READINGS_MAX
+        while True:
             recount.begin_piece()
             document_bytes = await self._records.game_bytes(game_id)
             if document_bytes is None:
                 return False
             await trio.sleep(PAUSE_SECONDS)
-            if recount.is_sure(DOCUMENT):
-                break
-        recount.end_piece(DOCUMENT, document_bytes)
-        return True
+            readings_left -= 1
+            if not readings_left or recount.is_sure(DOCUMENT):
+                recount.end_piece(DOCUMENT, document_bytes)
+                return True
 
     async def _recount_players(self, game_id: int, recount: StoredRecount) -> None:
         """Count the bytes of all players by pages; a page that changed is read again in halves.

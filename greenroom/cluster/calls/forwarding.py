@@ -4,9 +4,10 @@ A call is sent on whole, in one hop; its owner never sends it further. What did 
 again, to whoever owns the shard then, for `WAIT_SECONDS_MAX` in all. So a shard that moves makes
 calls wait, and refuses none.
 
-A call that only reads is also sent again if its answer was lost. A change is sent again to the same
-node alone, under the same number, so it is carried out once. If that node is gone, the change may
-have happened, and is answered 500.
+A call that only reads is also sent again if its answer was lost, or after a while without one. It
+then goes to the next owner, if there is one. A change is sent again to the same node alone, under
+the same number, so it is carried out once. If that node is gone, the change may have happened, and
+is answered 500.
 
 Bounds: the bus's for calls under way to a node, those of `WaitingRoom` for calls that wait. Beyond
 either a call is answered 429.
@@ -18,7 +19,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -26,7 +27,7 @@ import trio
 
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.player.tokens import checksum_ok, hash_token
-from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy
+from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy, TooSlow
 from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.calls.long_answers import PartsLost, RemoteParts
@@ -64,6 +65,9 @@ WAIT_SECONDS_MAX: Final = 5.0
 """How long a call waits at most for somebody who serves its shard."""
 ANSWER_SECONDS_MAX: Final = 50.0
 """How long an answer is waited for; the connection waits a little longer."""
+SILENCE_SECONDS_MAX: Final = 5.0
+"""How long a node may be silent before it is asked again: a message may be lost, and nobody know.
+Its answers to changes are kept for twice as long."""
 LEARN_SECONDS_MAX: Final = KEEP_SECONDS
 """How long a node is asked what came of a change, while it cannot be reached: it keeps its answers
 no longer."""
@@ -79,6 +83,10 @@ _Here = TypeVar("_Here", Answer, bool)
 
 class OutcomeUnknown(Exception):
     """The owner has the call, or had it, and nobody knows what came of it."""
+
+
+class Unanswered(Exception):
+    """No node has answered a question in time. It changes nothing, so it may be asked again."""
 
 
 class _Found(NamedTuple):
@@ -160,7 +168,7 @@ class Forwarding:
         """See `Elsewhere`."""
         try:
             return await self._answer(call)
-        except (TooBusy, TooManyWait, NoOwner):
+        except (TooBusy, TooManyWait, NoOwner, Unanswered):
             self._counts["refused"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         except MessageTooLong:
@@ -187,7 +195,7 @@ class Forwarding:
             shard = await self._find_shard(request)
             if shard is None:
                 return False
-            ask = partial(self._ask_again, _question(shard, request))
+            ask = partial(self._ask_again, _question(shard, request), shard)
             found = await self._reach(request, shard, vouches_here, ask)
         except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
             return False
@@ -203,9 +211,9 @@ class Forwarding:
         if shard is None:  # what opens nothing is refused here
             return await call.answer_here() or too_many_requests(OVERLOAD_RETRY_SECONDS)
         if call.only_reads:
-            ask = partial(self._ask_again, forward_of(shard, request))
+            ask = partial(self._ask_again, forward_of(shard, request), shard)
         else:
-            ask = partial(self._ask_once, shard, request)
+            ask = partial(self._ask_once, request, shard)
         found = await self._reach(request, shard, call.answer_here, ask)
         if isinstance(found, Answer):
             return found
@@ -226,7 +234,7 @@ class Forwarding:
         request: Request,
         shard: int,
         answer_here: Callable[[], Awaitable[_Here | None]],
-        ask: Callable[[int], Awaitable[BusMessage | None]],
+        ask: Callable[[int, float], Awaitable[BusMessage | None]],
     ) -> _Here | _Found:
         """Have whoever serves a shard answer, and return what they say.
 
@@ -234,13 +242,15 @@ class Forwarding:
             request: waits meanwhile.
             shard: where it belongs.
             answer_here: answers it on this node; None if the shard has just moved away.
-            ask: has a node answer it; None if nothing ran, or it may run twice.
+            ask: has a node answer it until a time; None if nothing ran, or it may run twice.
 
         Raises:
             TooManyWait, NoOwner: nobody serves it in time; nothing ran.
+            Unanswered: no answer came in time; it changes nothing.
             OutcomeUnknown, BusError, UnreadableMessage: it may have run.
         """
         until, pause = math.inf, PAUSE_SECONDS
+        answer_until = trio.current_time() + ANSWER_SECONDS_MAX
         while True:
             node_id = self._shards.owner_of(shard)
             if not node_id or node_id == self._shards.node_id:
@@ -252,7 +262,7 @@ class Forwarding:
                     return answer
             else:
                 asked_at = trio.current_time()
-                reply = await ask(node_id)
+                reply = await ask(node_id, answer_until)
                 if isinstance(reply, NotOwner):
                     self._note_owner(reply)
                     until = min(until, asked_at + WAIT_SECONDS_MAX)  # it may have waited there
@@ -288,18 +298,33 @@ class Forwarding:
         if news.owner != self._shards.node_id:
             self._shards.note_owner(news.shard, news.owner, news.epoch)
 
-    async def _ask_again(self, question: BusMessage, node_id: int) -> BusMessage | None:
+    async def _ask_again(
+        self, question: BusMessage, shard: int, node_id: int, until: float
+    ) -> BusMessage | None:
         """Ask a node what changes nothing; None if it was not answered, so it may be asked again.
 
+        A node that is silent is asked again, with more time. What it was asked before ends there.
+
         Raises:
+            Unanswered: it stays silent.
             BusError, UnreadableMessage: there is no answer, nor would there be one.
         """
-        try:
-            return await self._messenger.ask(node_id, question, seconds_max=ANSWER_SECONDS_MAX)
-        except (NobodyThere, BusLost):
-            return None
+        seconds = SILENCE_SECONDS_MAX
+        while (left := until - trio.current_time()) > 0.0:
+            try:
+                return await self._messenger.ask(node_id, question, seconds_max=min(seconds, left))
+            except (NobodyThere, BusLost):
+                return None
+            except TooSlow:
+                if self._shards.owner_of(shard) != node_id:
+                    return None
+            self._counts["again"] += 1
+            seconds *= 2
+        raise Unanswered(f"node {node_id} does not answer")
 
-    async def _ask_once(self, shard: int, request: Request, node_id: int) -> BusMessage | None:
+    async def _ask_once(
+        self, request: Request, shard: int, node_id: int, until: float
+    ) -> BusMessage | None:
         """Have a node carry out a change, at most once; None if it was not.
 
         Raises:
@@ -310,27 +335,39 @@ class Forwarding:
         self._number += 1
         forward = forward_of(shard, request, self._number)
         try:
-            return await self._messenger.ask(node_id, forward, seconds_max=ANSWER_SECONDS_MAX)
+            with trio.move_on_after(SILENCE_SECONDS_MAX):
+                return await self._messenger.ask(
+                    node_id, forward, seconds_max=until - trio.current_time()
+                )
         except NobodyThere:
             return None
         except BusLost:
-            return await self._learn(forward, node_id)
+            pass
+        return await self._learn(forward, node_id, until)
 
-    async def _learn(self, forward: ForwardCall, node_id: int) -> BusMessage:
+    async def _learn(self, forward: ForwardCall, node_id: int, until: float) -> BusMessage:
         """Learn from a node what came of a change; it carries it out if it never got it.
+
+        It is asked under the same number, whenever it has been silent for a while. What it was
+        asked before goes on there, and is joined.
 
         Raises: as `_ask_once`.
         """
-        lost_at, pause = trio.current_time(), PAUSE_SECONDS
+        pause, reached_at = PAUSE_SECONDS, trio.current_time()
         while self._shards.address_of(node_id) is not None:
-            await trio.sleep(pause)
-            pause = min(2 * pause, PAUSE_SECONDS_MAX)
-            passed = trio.current_time() - lost_at
-            if passed >= LEARN_SECONDS_MAX:
+            now, had_moved = trio.current_time(), self._shards.owner_of(forward.shard) != node_id
+            if now >= until or now - reached_at >= LEARN_SECONDS_MAX:
                 break
-            seconds = ANSWER_SECONDS_MAX - passed
-            with suppress(NobodyThere, BusLost):
-                return await self._messenger.ask(node_id, forward, seconds_max=seconds)
+            self._counts["again"] += 1
+            try:
+                with trio.move_on_after(SILENCE_SECONDS_MAX):
+                    return await self._messenger.ask(node_id, forward, seconds_max=until - now)
+                if had_moved:  # it is cut off, and has handed the shard over
+                    break
+                reached_at = trio.current_time()  # as far as anybody knows
+            except (NobodyThere, BusLost, TooBusy):  # it may have it from before
+                await trio.sleep(pause)
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
         raise OutcomeUnknown(f"node {node_id} is gone, or cannot be asked any more")
 
     # How answers come back.

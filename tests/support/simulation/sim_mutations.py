@@ -26,9 +26,12 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.bus.memory import MemoryBus
 from greenroom.cluster.calls import forwarding
+from greenroom.cluster.calls.forwarding import Forwarding
+from greenroom.cluster.calls.messages import ForwardCall
 from greenroom.cluster.calls.reply_cache import ReplyCache
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership
+from greenroom.cluster.messenger import BusMessage
 from greenroom.cluster.residents import PartedShards, WorldResidents
 from greenroom.persistence.nodes.records import NodeRecords
 
@@ -155,6 +158,20 @@ def _repeat_changes() -> AbstractContextManager[Any]:
     return patch.object(ReplyCache, "once", once)
 
 
+def _renumber_changes() -> AbstractContextManager[Any]:
+    """Send a change that vanished again under another number."""
+    learn = Forwarding._learn
+
+    async def learn_anew(
+        sender: Forwarding, forward: ForwardCall, node_id: int, until: float
+    ) -> BusMessage:
+        sender._number += 1
+        renumbered = msgspec.structs.replace(forward, number=sender._number)
+        return await learn(sender, renumbered, node_id, until)
+
+    return patch.object(Forwarding, "_learn", learn_anew)
+
+
 @contextmanager
 def _wait_for_ever() -> Iterator[None]:
     with ExitStack() as stack:
@@ -270,6 +287,13 @@ MUTATIONS: dict[str, Mutation] = {
         ("lost_bus_waiting",),
         ("friendships", "friendships", "friendships"),
         code=_repeat_changes,
+    ),
+    "renumbered-changes": Mutation(
+        "a change that vanished on the bus is sent again as if it were another one",
+        "history of friendships",
+        ("cut_from_bus",),
+        ("friendships", "friendships", "friendships"),
+        code=_renumber_changes,
     ),
     "old-leaderboards": Mutation(
         "leaderboards are not told what has become durable",
