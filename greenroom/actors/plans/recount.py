@@ -15,7 +15,7 @@ DOCUMENT: Final = 0
 
 
 class StoredRecount:
-    """What has been read of one game, and what changed since."""
+    """The stored bytes of one game, as far as they have been read."""
 
     __slots__ = ("_changed_bytes", "_changed_first", "_read_last", "stored_bytes")
 
