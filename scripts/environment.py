@@ -316,6 +316,9 @@ def run_pip(directory: Path, requirements: Path) -> list[str]:
     """Have pip install a requirements file, telling how far it is; return what a failure said."""
     command = [*pip_of(directory), "install", "--require-hashes", "--progress-bar", "off"]
     command += [
+        # The file names everything. Old pips look for a newer release of "coverage[toml]" where
+        # the file pins coverage, and then miss its hash.
+        "--no-deps",
         "--no-user",
         "--no-input",
         "--disable-pip-version-check",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("", "-dev", "-bench", "-schemathesis", "-deploy", "-docs")
@@ -58,6 +61,22 @@ def test_everything_that_the_project_needs_is_locked() -> None:
 def test_what_runs_is_what_was_tested() -> None:
     tested = pins("requirements-dev.txt")
     assert {name: tested.get(name) for name in pins("requirements.txt")} == pins("requirements.txt")
+
+
+def test_what_is_installed_has_all_that_it_needs() -> None:
+    """The files are installed without asking what they lack, so none may lack anything."""
+    installed = {canonicalize_name(found.name): found for found in metadata.distributions()}
+    needs = (Requirement(need) for found in installed.values() for need in found.requires or ())
+    unmet = [
+        str(need)
+        for need in needs
+        if (need.marker is None or need.marker.evaluate({"extra": ""}))
+        and not (
+            (found := installed.get(canonicalize_name(need.name)))
+            and need.specifier.contains(found.version, prereleases=True)
+        )
+    ]
+    assert not unmet
 
 
 def test_the_build_backend_is_pinned_and_is_the_one_that_the_tests_use() -> None:

@@ -191,6 +191,32 @@ def test_what_has_no_build_for_this_machine_and_can_be_spared_is_spared(checkout
     assert errors == ""
 
 
+def test_a_newer_release_of_what_is_pinned_is_not_looked_at(checkout: Path) -> None:
+    """A distribution that needs "greenhouse[glass]" takes the greenhouse of the file."""
+    wheels = checkout.parent / "wheels"
+    extra = "Provides-Extra: glass\n"
+    pinned = {
+        "greenhouse": make_wheel(wheels, "greenhouse", metadata=extra),
+        "gardener": make_wheel(wheels, "gardener", metadata="Requires-Dist: greenhouse[glass]\n"),
+    }
+    make_wheel(wheels, "greenhouse", "1.1", metadata=extra)
+    (checkout / "requirements.txt").write_text(
+        "".join(
+            f"{name}==1.0 \\\n    --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+            for name, wheel in pinned.items()
+        )
+    )
+    run(
+        checkout,
+        "greenroom",
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(wheels),
+        PIP_CONFIG_FILE=os.devnull,
+    )
+    installed = (checkout / ".venv").glob("lib/python*/site-packages/greenhouse-*.dist-info")
+    assert [path.name for path in installed] == ["greenhouse-1.0.dist-info"]
+
+
 def test_what_cannot_be_spared_is_not(checkout: Path) -> None:
     (checkout / "requirements.txt").write_text(f"greenhouse==1.0 --hash=sha256:{'0' * 64}\n")
     process = start(checkout, "greenroom", PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
@@ -237,14 +263,15 @@ def copy_environment(directory: Path, *, without: str) -> None:
     stamp_of(directory, "requirements.txt").write_text(digest("requirements.txt"))
 
 
-def make_wheel(directory: Path, name: str) -> Path:
+def make_wheel(directory: Path, name: str, version: str = "1.0", *, metadata: str = "") -> Path:
     """Make the smallest package there is."""
-    directory.mkdir()
-    wheel = directory / f"{name}-1.0-py3-none-any.whl"
-    info = f"{name}-1.0.dist-info"
+    directory.mkdir(exist_ok=True)
+    wheel = directory / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{name}.py", "")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/METADATA", about)
         archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
