@@ -62,6 +62,8 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ValueError(f"a bound of kind {self.kind} must be within ±{limit:g}")
         if self.minimum > self.maximum:
             raise ValueError("minimum must not be above maximum")
+        msgspec.structs.force_setattr(self, "minimum", _storable(self.minimum))
+        msgspec.structs.force_setattr(self, "maximum", _storable(self.maximum))
 
     def bound(self, value: Number) -> Number:
         """Return a value within the bounds, and of this kind."""
@@ -199,18 +201,25 @@ def make_change(
     """
     stat = require(declared, name)
     check_number(value, f"{operation} of {name}", stat.kind)
-    wanted = tuple(conditions)
-    for condition in wanted:
-        require(declared, condition.name)
-        check_number(condition.value, f"{condition.test} of {condition.name}")
-    return StatChange(name, operation, _within_reach(value), stat, wanted)
+    wanted = tuple([_check_condition(declared, condition) for condition in conditions])
+    return StatChange(name, operation, _storable(value), stat, wanted)
 
 
-def _within_reach(value: Number) -> Number:
-    """Return a number that a journal can hold; within a stat's bounds it has the same effect."""
-    if isinstance(value, int):
-        return min(max(value, -2 * INTEGER_MAX), 2 * INTEGER_MAX)
-    return min(max(value, -2 * NUMBER_MAX), 2 * NUMBER_MAX)
+def _check_condition(declared: Stats, condition: Condition) -> Condition:
+    """Return a condition that a journal can hold; raises as `make_change`."""
+    require(declared, condition.name)
+    check_number(condition.value, f"{condition.test} of {condition.name}")
+    return msgspec.structs.replace(condition, value=_storable(condition.value))
+
+
+def _storable(value: Number) -> Number:
+    """Return a number that a journal can hold; within a stat's bounds it has the same effect.
+
+    A journal has no integers beyond 64 bits, and none of a subclass, such as NumPy's.
+    """
+    if isinstance(value, int) and abs(value) <= 2 * INTEGER_MAX:
+        return int(value)
+    return float(min(max(value, -2 * NUMBER_MAX), 2 * NUMBER_MAX))
 
 
 def apply(values: dict[str, Number], change: StatChange) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from greenroom.behaviour.stats import (
     INTEGER_MAX,
     OPERATIONS,
     Operation,
+    StatChange,
     apply,
     check_declared,
     make_change,
@@ -84,6 +87,7 @@ def test_a_fraction_is_no_integer():
     ("name", "told"),
     [
         ("wnis", 'There is no stat "wnis": did you mean "wins"'),
+        ("Wins", 'There is no stat "Wins": did you mean "wins"'),
         ("zzzz", 'there are "wins", "coins", "best_seconds"'),
         ("x" * 1000, 'no stat "x{39}…"'),
     ],
@@ -165,6 +169,49 @@ def test_no_sequence_of_changes_leaves_the_bounds_or_json(steps: list[tuple[Oper
         assert 0 <= values.get("wins", 0) <= 10
         assert 0 <= values.get("best_seconds", 0) <= 3600
         assert read(write(values)) == values
+
+
+class Prize(IntEnum):
+    """A number of another class, as a studio may count with, and as NumPy has them."""
+
+    GOLD = 3
+
+
+class Measured(float):
+    """A number as NumPy's, whose class is float's child."""
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (10**20, 1e20),
+        (-(10**400), -1e300),
+        (2**53 + 1, float(2**53)),
+        (Prize.GOLD, 3.0),
+        (Measured(2.5), 2.5),
+        (-0.0, 0.0),
+    ],
+)
+def test_a_number_is_as_large_as_its_bounds_allow(value: float, kept: float):
+    declared = {"far": Stat(kind="number", minimum=-(10**300), maximum=10**300)}
+    values: dict[str, float] = {}
+    assert apply(values, make_change(declared, "far", "set", value))
+    assert str(values) == str({"far": kept})
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**400, Prize.GOLD])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_change_can_be_written_into_a_journal(operation: Operation, value: int):
+    declared = {"coins": Stat(maximum=Prize.GOLD), "far": Stat(kind="number", maximum=10**30)}
+    for name in declared:
+        conditions = make_conditions("coins", if_less_than=value, if_more_than=-value)
+        change = make_change(declared, name, operation, value, conditions)
+        written = msgspec.msgpack.encode(change)
+        assert msgspec.msgpack.decode(written, type=StatChange) == change
+        values: dict[str, float] = {"coins": 1}
+        assert apply(values, change) is (value > 1)
+        assert 0 <= values["coins"] <= Prize.GOLD
+        assert type(values["coins"]) is int
 
 
 # In rooms.
