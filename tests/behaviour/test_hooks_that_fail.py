@@ -21,6 +21,7 @@ from greenroom.behaviour import (
     Replace,
     Room,
     RoomBehaviour,
+    Stat,
     Update,
     action,
     message,
@@ -414,6 +415,34 @@ def test_an_answer_that_cannot_be_given_is_a_mistake_of_the_hook(
     with pytest.raises(error):
         room.say(ann, "m")
     assert room.state.ok == 0
+
+
+class Passing(RoomBehaviour[State]):
+    """Counts what it passes on to others, in its state and in a stat."""
+
+    stats: ClassVar[Any] = {"asked": Stat()}
+
+    @action("help")
+    def help(self, room: Room[State], by: Member) -> Forward:
+        room.state.ok += 1
+        room.player(by.player_id).increment("asked")
+        return Forward()
+
+
+def test_an_action_that_cannot_be_passed_on_changes_nothing(monkeypatch: pytest.MonkeyPatch):
+    room = RoomHarness(Passing)
+    host, guest = room.join(), room.join()
+    with pytest.raises(Refused, match="Only the host can target other players"):
+        room.act(guest, "help", to="others")
+    with pytest.raises(Refused, match="No valid target players found"):
+        room.act(host, "help", to="specific", to_ids=[99])
+    monkeypatch.setattr("greenroom.actors.room.rules.actions.PENDING_MAX", 0)
+    with pytest.raises(Refused):
+        room.act(guest, "help")
+    monkeypatch.undo()
+    assert (room.state.ok, room.stats) == (0, {})
+    room.act(guest, "help")
+    assert (room.state.ok, room.stats) == (1, {guest: {"asked": 1}})
 
 
 class Ordering(RoomBehaviour[State]):

@@ -83,7 +83,6 @@ from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     NotInAnyRoom,
     NotRealtime,
-    NoValidTargets,
     PlayerNotInAnyRoom,
     RoomNotFound,
 )
@@ -393,13 +392,10 @@ class RoomActor(Actor[RoomRole]):
             if (settled := actions.find_settled(self._room, command)) is not None:
                 return self._tell_again(*settled)
         try:
-            sent = self.send_actions(actions.read_request(self._room, command))
+            return self.send_actions(actions.read_request(self._room, command))
         except Refused as refusal:
             self._refuse(command, refusal)
             return Sent((), ())
-        if not (sent.reply if isinstance(sent, Changed) else sent).ids:
-            self._refuse(command, NoValidTargets())
-        return sent
 
     def _tell_again(self, behind: ActionsSent, settled: Settled) -> Changed[Sent]:
         """Tell a sender a result that they may have been told, once that is durable."""

@@ -415,7 +415,11 @@ class StudioRoomActor(ResultsActor):
         target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
         turn = self._begin_to_judge(host)
         settled = input_rules.settle_action(turn, command, target_ids, now)
-        turn.events, sent = settled or actions.decide_send(room, command, now)
+        try:
+            turn.events, sent = settled or actions.decide_send(room, command, now)
+        except Refused:
+            turn.undo_refused()  # it was to be forwarded, and cannot be
+            raise
         return self._commit(turn, sent)
 
     @handles(messages.CompleteAction)

@@ -123,7 +123,7 @@ class Turn:
         try:
             return self.host.runner.hook(hook, *arguments)
         except Refused as refused:
-            self._undo_refused()
+            self.undo_refused()
             raise refusal(str(refused)) from None
         except BehaviourBug as bug:
             self.fail(bug, payload)
@@ -141,7 +141,7 @@ class Turn:
         try:
             return self.host.runner.handle(handler, by, data)
         except Refused as refused:
-            self._undo_refused()
+            self.undo_refused()
             raise RefusedByBehaviour(str(refused)) from None
         except BehaviourBug as bug:
             self.fail(bug, data)
@@ -241,8 +241,8 @@ class Turn:
         self.has_failed = True
         self._report(self.host.room.room_id, bug, payload)
 
-    def _undo_refused(self) -> None:
-        """Undo a hook that has refused; only its effects where the state before is not saved."""
+    def undo_refused(self) -> None:
+        """Undo a hook, for a refusal; only its effects where the state before is not saved."""
         if self._is_exact:
             self._undo()
         else:

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from room_kit import GUEST, HOST, NOW, THIRD, RoomKit
 
-from greenroom.actors.room.messages import ActionResult, PendingAction, Sent
+from greenroom.actors.room.messages import ActionResult, PendingAction, RequestAction, Sent
 from greenroom.actors.room.rules import actions, refusals, views
 
 
@@ -96,6 +96,21 @@ def test_nobody_to_ask_is_a_success_with_none():
     kit = RoomKit()
     assert kit.act(HOST, "others") == Sent((), ())
     assert len(kit.entries) == 1
+
+
+def test_who_asks_over_the_channel_is_told_that_nobody_is_there_to_ask(kit: RoomKit):
+    kit.room.members[HOST].offline_since = NOW
+    request = RequestAction(
+        player_id=GUEST,
+        request_id="a1",
+        target_id=None,
+        action_type="place",
+        request_data=b"{}",
+        seed=bytes(16),
+    )
+    command = actions.read_request(kit.room, request)
+    with pytest.raises(refusals.NoValidTargets):
+        actions.decide_send(kit.room, command, NOW)
 
 
 def test_only_its_target_completes_an_action_and_only_once(kit: RoomKit):

@@ -34,6 +34,7 @@ from greenroom.actors.room.rules.events import (
 from greenroom.actors.room.rules.groups import find_targets
 from greenroom.actors.room.rules.refusals import (
     ActionNotFound,
+    NoValidTargets,
     RequestIdInUse,
     TooManyActions,
     TooManyRequests,
@@ -58,7 +59,7 @@ RESULT_SECONDS_MAX: Final = 3_600
 
 
 def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[ActionsSent, ...], Sent]:
-    """Ask each of the targets; nobody there to ask is a success with none.
+    """Ask each of the targets; nobody there to ask is a success with none, but over the channel.
 
     Raises:
         OnlyHostTargetsOthers, NoValidTargets: see `find_targets`.
@@ -66,6 +67,8 @@ def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[Actio
     """
     target_ids = find_targets(room, command.player_id, command.targets)
     if not target_ids:
+        if command.request_id is not None:
+            raise NoValidTargets
         return (), Sent((), ())
     request_bytes = (len(command.action_type) + len(command.request_data)) * len(target_ids)
     if (
