@@ -259,7 +259,8 @@ def misnamed_hooks(behaviour: type[RoomBehaviour[Any]]) -> list[str]:
             if name.startswith("_") or name in handled or hasattr(RoomBehaviour, name):
                 continue
             is_like_a_hook = name.startswith("on_") and callable(value)
-            near = nearest(name, _NAMES, 0.6 if is_like_a_hook else LIKENESS_MIN)
+            likeness_min = 0.6 if is_like_a_hook else LIKENESS_MIN
+            near = nearest(name, _NAMES, likeness_min, is_cased=True)  # a constant may be STATS
             if near is not None:
                 advice = f"did you mean {near}? If not, choose a name that is less like it"
             elif is_like_a_hook:

@@ -22,7 +22,13 @@ from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.delta import Json
 from greenroom.behaviour.effects import Effect, StartTimer
-from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_sayable
+from greenroom.behaviour.errors import (
+    BadStat,
+    BehaviourError,
+    HookCrashed,
+    TooMuch,
+    is_sayable,
+)
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
@@ -248,6 +254,8 @@ def _run(
             return function(*arguments)
     except BaseException as error:
         is_said = isinstance(error, BehaviourError) and is_sayable(error)
+        if is_said and isinstance(error, BadStat | TooMuch):
+            error.args = (f"{hook}: {error}",)
         if is_said or is_real_interrupt(error):
             raise
         raise HookCrashed(hook, room_id) from error

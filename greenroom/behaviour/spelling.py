@@ -27,20 +27,25 @@ def quoted(name: str) -> str:
     return f'"{"".join(fit)}"'
 
 
-def nearest(name: str, known: Iterable[str], likeness_min: float = 0.6) -> str | None:
+def nearest(
+    name: str, known: Iterable[str], likeness_min: float = 0.6, *, is_cased: bool = False
+) -> str | None:
     """Return the known name that is most like a name, None if no name is like it.
 
     Args:
         name: the name, from an untrusted source.
         known: at most `COMPARED_MAX` of these are compared.
         likeness_min: from 0 (any name is near) to 1 (only the same name is near).
+        is_cased: whether `A` and `a` are different letters.
     """
     length = len(name)
     if length > COMPARED_CHARACTERS_MAX:
         return None
     similar = (each for each in known if abs(len(each) - length) <= LENGTH_DIFFERENCE_MAX)
-    compared = list(islice(similar, COMPARED_MAX))
-    return next(iter(difflib.get_close_matches(name, compared, 1, likeness_min)), None)
+    fold = str if is_cased else str.lower
+    compared = {fold(each): each for each in islice(similar, COMPARED_MAX)}
+    near = difflib.get_close_matches(fold(name), compared, 1, likeness_min)
+    return compared[near[0]] if near else None
 
 
 def describe_unknown(name: str, known: tuple[str, ...], is_known: str) -> str:

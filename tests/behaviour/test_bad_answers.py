@@ -38,6 +38,14 @@ class Answering(RoomBehaviour[State]):
     def say_it_aloud(self, room: Room[State], by: Member) -> Any:
         return Replace(object())
 
+    @action("count")
+    def count_the_wins(self, room: Room[State], by: Member) -> None:
+        room.player(by.player_id).increment("wnis")
+
+    @action("tell")
+    def tell_everybody(self, room: Room[State], by: Member) -> None:
+        room.broadcast("told", "x" * 300_000)
+
     def on_action(self, room: Room[State], by: Member, sent: Action) -> Any:
         return Complete(object())
 
@@ -50,6 +58,20 @@ def test_a_bad_answer_to_an_action_names_the_method(name: str, method: str):
     harness = RoomHarness(Answering)
     player_id = harness.join()
     with pytest.raises(BehaviourBug, match=method):
+        harness.act(player_id, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("count", '^count_the_wins: There is no stat "wnis": none is declared'),
+        ("tell", "^tell_everybody: the effects of a hook may have at most 262144 bytes"),
+    ],
+)
+def test_an_effect_that_cannot_be_names_the_method(name: str, told: str):
+    harness = RoomHarness(Answering)
+    player_id = harness.join()
+    with pytest.raises(BehaviourBug, match=told):
         harness.act(player_id, name)
 
 

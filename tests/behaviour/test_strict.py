@@ -93,6 +93,7 @@ def test_a_refusal_names_the_nearest_and_what_is_taken():
     room, host, guest = sit_down()
     for send, name, text in (
         (room.say, "imput", '"imput": did you mean "input"? This room takes the messages'),
+        (room.say, "INPUT", '"INPUT": did you mean "input"? This room takes the messages'),
         (room.say, "hit", '"hit" is an action here, not a message'),
         (room.act, "hits", '"hits": did you mean "hit"? This room takes the actions "ask", "hit"'),
         (room.update, "chat", '"chat" is a message here, not an update'),
