@@ -116,6 +116,8 @@ class UdpOpenFrame(_Frame, tag="udp_open"):
 
     suites: list[str] | None = None
     """The suites that the client knows; any if left out."""
+    id: RequestId | None = None
+    """The client's own id for the request, which an `error` carries, too."""
 
 
 class UdpStatsWantedFrame(_Frame, tag="udp_stats"):

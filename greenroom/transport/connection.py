@@ -513,11 +513,11 @@ class RealtimeConnection(Outbox):
         context, udp = self._context, self._context.udp
         name = choose_suite(wanted.suites)
         if udp is None:
-            self.put(NO_UDP_PORT)
+            self.put(encode_error(NO_UDP_PORT, None, wanted.request_id))
         elif not self._may_have_keys():
-            self.put(KEYS_NEED_TLS)
+            self.put(encode_error(KEYS_NEED_TLS, None, wanted.request_id))
         elif name is None:
-            self.put(NO_SUCH_SUITE)
+            self.put(encode_error(NO_SUCH_SUITE, None, wanted.request_id))
         else:
             self._close_lane()
             assert self._pace.room is not None

@@ -89,6 +89,7 @@ class UdpOpen(msgspec.Struct, frozen=True):
     """The client wants a fast lane, in one of these suites; what it sent, None for any."""
 
     suites: object
+    request_id: RequestId | None = None
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -138,7 +139,7 @@ def read(text: bytes) -> Wanted | None:
         return _read_send(incoming)
     if incoming.type == "action":
         return read_request(text)
-    return _read_request(incoming.type, incoming.suites)
+    return _read_request(incoming.type, incoming.suites, incoming.id)
 
 
 def _read_unfitting(text: bytes) -> Wanted | None:
@@ -151,15 +152,15 @@ def _read_unfitting(text: bytes) -> Wanted | None:
         raise MalformedMessage(request_id=fitting_id(found.get("id")))
     if found.get("type") == "action":
         return read_request(text)
-    return _read_request(found.get("type"), found.get("suites"))
+    return _read_request(found.get("type"), found.get("suites"), found.get("id"))
 
 
-def _read_request(kind: object, suites: object) -> Wanted | None:
+def _read_request(kind: object, suites: object, own_id: object) -> Wanted | None:
     match kind:
         case "heartbeat":
             return HEARTBEAT
         case "udp_open":
-            return UdpOpen(suites)
+            return UdpOpen(suites, fitting_id(own_id))
         case "udp_stats":
             return UDP_STATUS
         case "state":
@@ -357,8 +358,8 @@ def _compact(data: bytes) -> str:
     return msgspec.json.format(data, indent=-1).decode()
 
 
-NO_UDP_PORT: Final = encode_error("This server has no UDP port")
-KEYS_NEED_TLS: Final = encode_error(
+NO_UDP_PORT: Final = "This server has no UDP port"
+KEYS_NEED_TLS: Final = (
     "UDP keys are given out over wss alone: see the setting udp_keys_over_plain_ws"
 )
-NO_SUCH_SUITE: Final = encode_error("Offer one of the suites " + ", ".join(SUITES))
+NO_SUCH_SUITE: Final = "Offer one of the suites " + ", ".join(SUITES)

@@ -164,6 +164,7 @@ def test_the_server_reads_every_other_frame_of_the_contract():
         (channel.UdpStatsWantedFrame(), messages.UDP_STATUS),
         (channel.UdpOpenFrame(["hmac-sha256"]), messages.UdpOpen(["hmac-sha256"])),
         (channel.UdpOpenFrame(), messages.UdpOpen(None)),
+        (channel.UdpOpenFrame(id="u1"), messages.UdpOpen(None, "u1")),
     ]
     assert {type(frame) for frame, _ in read} | {channel.SendFrame} == {*get_args(ClientFrame)}
     for frame, wanted in read:

@@ -94,9 +94,10 @@ async def test_keys_come_over_the_control_channel():
 @pytest.mark.parametrize("suites", [[], ["rot13"], "aes-256-gcm", 7, {}])
 async def test_who_offers_no_suite_of_ours_is_told_which_there_are(suites: object):
     async with open_stage() as stage, stage.connected(0) as host:
-        await host.send({"type": "udp_open", "suites": suites})
+        await host.send({"type": "udp_open", "id": 7, "suites": suites})
         assert await host.take() == {
             "type": "error",
+            "id": 7,
             "data": {
                 "message": "Offer one of the suites aes-256-gcm, chacha20-poly1305, hmac-sha256"
             },
