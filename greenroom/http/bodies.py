@@ -44,6 +44,8 @@ _Entry = TypeVar("_Entry")
 
 _POSITION = re.compile(r"\(byte (\d+)\)")
 """How msgspec says where a text is wrong."""
+_BEHIND = "trailing characters"
+"""How msgspec says that more follows; it gives the place behind the first of these."""
 _JSON_SPACE = b" \t\r\n"
 _BRACE, _N = b"{n"
 """How an object and null begin."""
@@ -71,7 +73,10 @@ def _not_json(error: Exception) -> InvalidBody:
     if isinstance(error, RecursionError):
         return InvalidBody(hint=DEPTH_HINT)
     found = _POSITION.search(str(error))
-    return InvalidBody(hint=JSON_AT_HINT.format(found[1]) if found else JSON_CUT_HINT)
+    if found is None:
+        return InvalidBody(hint=JSON_CUT_HINT)
+    place = int(found[1]) - (_BEHIND in str(error))
+    return InvalidBody(hint=JSON_AT_HINT.format(place))
 
 
 def _is_given(member: RawDocument | None) -> bool:

@@ -65,6 +65,8 @@ def test_a_wrong_method_and_a_wrong_path_are_told_apart(api: Api):
         (b'{"a": 1, "b": tru}', JSON_AT_HINT.format(15)),
         (b'  {"a": 1, "b": tru}', JSON_AT_HINT.format(17)),
         (b'{"a": "<script>" x}', JSON_AT_HINT.format(17)),
+        (b'{"a": 1}x', JSON_AT_HINT.format(8)),
+        (b'{"a": 1}  {"b": 2}', JSON_AT_HINT.format(10)),
         (b'{"a": 1', JSON_CUT_HINT),
         (b'{"a": "\\ud800"}', JSON_CUT_HINT),
         (b'{"a": "\xff"}', UTF8_AT_HINT.format(7)),
