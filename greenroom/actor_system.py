@@ -140,7 +140,7 @@ class ActorSystem:
         clock = SystemClock() if is_alone else SharedClock(self.storage.session.calendar)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
-        self.usage = UsageService(ledger, self.storage.usage, clock)
+        self.usage = UsageService(ledger, self.storage.usage, clock, own)
         player_index, game_index = PlayerIndex(ledger, self._passivate_early), GameIndex(ledger)
         leaderboards = Leaderboards(accounts, _build_charges(settings))
         self.hub = Hub()
@@ -149,7 +149,7 @@ class ActorSystem:
             "player", player_loader(accounts, player_index, clock), committer, ownership=own
         )
         self.games = DynamicSupervisor(
-            "game", game_loader(accounts, game_index, clock), committer, ownership=own
+            "game", game_loader(accounts, game_index, clock, own), committer, ownership=own
         )
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)

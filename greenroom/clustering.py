@@ -17,9 +17,11 @@ import msgspec
 import trio
 
 from greenroom.actor_system import ActorSystem
+from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus, prepare_directory
+from greenroom.cluster.asking import Asking
 from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
@@ -127,12 +129,14 @@ class Clustering:
         )
         self.membership.when_taken_over(options.tell_taken_over)
         self.forwarding = Forwarding(
-            world.game_index,
+            world,
             Locator(system.storage.accounts),
             self._shards,
             self._messenger,
             address_share_max=settings.address_share_max,
         )
+        nodes = system.storage.nodes
+        world.join(Asking(world, ANSWERS, self._shards, self._messenger, nodes))
         self._lines = RelayLines(
             session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )

@@ -14,7 +14,13 @@ from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerOfAnother
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.world import World
 from greenroom.contract.refusals import MISSING_HEADER_HINTS
-from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
+from greenroom.http.caller import (
+    AdminCaller,
+    GameCaller,
+    PlayerCaller,
+    TrustedCaller,
+    VouchedCaller,
+)
 from greenroom.http.errors import KeyInvalid, Unauthorized
 from greenroom.http.request import Request
 from greenroom.http.table import Auth, TokenTexts
@@ -115,6 +121,27 @@ async def _trusted_caller(world: World, texts: TokenTexts, request: Request) -> 
             raise TokenInvalid(texts.admin_invalid)
         caller.is_admin = True
     return caller
+
+
+async def vouched_caller(
+    world: World, texts: TokenTexts, request: Request, player_id: int
+) -> GameCaller:
+    """Return the caller of a request whose player another node has vouched for.
+
+    The player does not live here, so nothing must be asked of their actor.
+
+    Raises:
+        Unauthorized: the project key is not good any more.
+        ActorUnavailable: that could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    identity = await _identify_game(world, texts, request)
+    common = (world, request.address, _host(request), identity.game, identity.game_id)
+    token = request.headers.get(_player_token)
+    if not token:
+        return VouchedCaller(*common, player_id)
+    return PlayerCaller(*common, world.players.ref(player_id), player_id, hash_token(token))
 
 
 AUTHENTICATE: dict[Auth, Authenticate] = {

@@ -47,6 +47,12 @@ class PlayerCaller(GameCaller, gc=False):
     """The hash of the token of this call: rotation replaces just that one."""
 
 
+class VouchedCaller(GameCaller, gc=False):
+    """A client that another node has found to be a player, by other means than a token."""
+
+    player_id: int
+
+
 class TrustedCaller(PlayerCaller, gc=False):
     """A player, perhaps with the game's owner behind them."""
 

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.kernel.errors import Moved, Refused
+from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
-from greenroom.http.auth import AUTHENTICATE, TokenInvalid
+from greenroom.http.auth import AUTHENTICATE, TokenInvalid, vouched_caller
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
@@ -51,11 +52,11 @@ from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
-from greenroom.http.ports import Elsewhere, ForwardedRequest, SentCall
+from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed
-from greenroom.http.table import Endpoint
+from greenroom.http.table import Auth, Endpoint
 from greenroom.network.addresses import address_key
 from greenroom.network.write_shares import COUNTED_BYTES
 
@@ -73,8 +74,8 @@ class Route:
     """A row of the table, prepared for serving."""
 
     __slots__ = (
-        *("authenticate", "encoder", "endpoint", "limits", "meter", "name", "only_reads"),
-        *("read", "writes"),
+        *("authenticate", "encoder", "endpoint", "is_players", "limits", "meter", "name"),
+        *("only_reads", "read", "writes"),
     )
 
     def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
@@ -82,6 +83,7 @@ class Route:
         self.endpoint = endpoint
         self.name = f"{endpoint.method} {endpoint.path}"
         self.authenticate = AUTHENTICATE[endpoint.auth]
+        self.is_players = endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
         self.limits = limits.of(endpoint.rate_class_in_force)
         self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
         self.only_reads = endpoint.method == "GET" or not self.writes
@@ -180,7 +182,7 @@ class Dispatcher:
             return await self._answer_unknown(request, started)
         key, units = address_key(request.address), units_of(len(request.body))
         entered = self.in_flight.enter(started, key)
-        answer: Answer | None
+        answer: Answer | SentOn
         if entered is None:
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
@@ -189,33 +191,38 @@ class Dispatcher:
                 retry_seconds = route.limits.admit(key, started, units)
                 if retry_seconds:
                     answer = too_many_requests(retry_seconds)
-                elif self._elsewhere is not None and not self._elsewhere.is_here(request):
-                    answer = None
+                elif self._elsewhere is not None and not self._elsewhere.is_here(
+                    request, is_players=route.is_players
+                ):
+                    answer = NOT_HERE
                 else:
                     answer = await self._serve(route, request, arguments, started, units)
-            except Moved:
-                answer = None
+            except Moved as moved:
+                answer = SentOn(moved.shard, moved.vouched)
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
                 self.in_flight.leave(entered, key)
-            if answer is None:
-                answer = await self._answer_elsewhere(route, request, arguments, started)
+            if isinstance(answer, SentOn):
+                answer = await self._answer_elsewhere(route, request, arguments, started, answer)
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
             await self._slow_down(request, started)
         return answer
 
-    async def answer_forwarded(self, request: ForwardedRequest) -> Answer | None:
+    async def answer_forwarded(
+        self, request: ForwardedRequest, vouched: int = 0
+    ) -> Answer | SentOn:
         """Answer a request that another node has sent on.
 
         That node counts it. The client's address is charged here, too: it may ask several nodes.
 
         Args:
             request: the whole request; whether its tokens were wrong is noted in it.
+            vouched: the player whose tokens were good at a third node, which has charged them.
 
         Returns:
-            The answer, as of `answer`; None if the game is not this node's: then nothing happened.
+            The answer, as of `answer`; or where to send it: then nothing happened.
 
         Cancellation: as for `answer`.
         """
@@ -223,31 +230,37 @@ class Dispatcher:
         if route is None:
             return invalid_endpoint()  # the other node runs another version
         key, units = address_key(request.address), units_of(len(request.body))
-        retry_seconds = route.limits.admit(key, self._monotonic(), units)
+        retry_seconds = 0 if vouched else route.limits.admit(key, self._monotonic(), units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
-        return await self._answer_here(route, request, arguments)
+        return await self._answer_here(route, request, arguments, vouched)
 
     async def _answer_here(
-        self, route: Route, request: Request, arguments: tuple[str, ...]
-    ) -> Answer | None:
-        """Answer a call whose address has been charged; None if its game is another node's."""
+        self, route: Route, request: Request, arguments: tuple[str, ...], vouched: int
+    ) -> Answer | SentOn:
+        """Answer a call whose address has been charged, unless another node is to answer it."""
         now, key = self._monotonic(), address_key(request.address)
         entered = self.in_flight.enter(now, key)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         try:
-            return await self._serve(route, request, arguments, now, units_of(len(request.body)))
-        except Moved:
-            return None
+            units = units_of(len(request.body))
+            return await self._serve(route, request, arguments, now, units, vouched=vouched)
+        except Moved as moved:
+            return SentOn(moved.shard, moved.vouched)
         except Exception as error:  # noqa: BLE001 - as in `answer`
             return _answer_of(error, route)
         finally:
             self.in_flight.leave(entered, key)
 
     async def _answer_elsewhere(
-        self, route: Route, request: Request, arguments: tuple[str, ...], now: float
+        self,
+        route: Route,
+        request: Request,
+        arguments: tuple[str, ...],
+        now: float,
+        sent_on: SentOn,
     ) -> Answer:
         """Have another node answer; meanwhile the call is none of those under way here."""
         if self._elsewhere is None:
@@ -255,14 +268,15 @@ class Dispatcher:
             return internal_server_error()
         call = SentCall(
             request,
+            route.is_players,
             route.only_reads,
-            lambda: self._answer_here(route, request, arguments),
+            lambda vouched: self._answer_here(route, request, arguments, vouched),
             lambda: self._limits.note_failed_token(request.address, now),
             lambda size: route.limits.owe(
                 request.address, None, self._monotonic(), units_of_answer(size)
             ),
         )
-        return await self._elsewhere.answer(call)
+        return await self._elsewhere.answer(call, sent_on)
 
     async def _slow_down(self, request: Request, now: float) -> None:
         """Delay a refusal for an address that goes on asking after many refusals.
@@ -288,33 +302,36 @@ class Dispatcher:
         route, _ = self._router.find(request.method, request.path)
         if route is None or not route.limits.may_call(request.address, now):
             return False
-        elsewhere, is_good = self._elsewhere, None
-        if elsewhere is None or elsewhere.is_here(request):
+        elsewhere = self._elsewhere
+        is_good: bool | SentOn = NOT_HERE
+        if elsewhere is None or elsewhere.is_here(request, is_players=route.is_players):
             is_good = await self._finds_good(route, request)
-        if is_good is None and elsewhere is not None:
-            return await elsewhere.vouches(request, lambda: self._finds_good(route, request))
-        return bool(is_good)
+        if not isinstance(is_good, SentOn):
+            return is_good
+        return elsewhere is not None and await elsewhere.vouches(
+            request, lambda: self._finds_good(route, request), is_players=route.is_players
+        )
 
-    async def vouches_forwarded(self, request: ForwardedRequest) -> bool | None:
+    async def vouches_forwarded(self, request: ForwardedRequest) -> bool | SentOn:
         """Return what `vouches` would, for a request that another node is asked for.
 
-        None if its game is not this node's.
+        If another node knows that, return which.
 
         Cancellation: as for `vouches`.
         """
         route, _ = self._router.find(request.method, request.path)
         return route is not None and await self._finds_good(route, request)
 
-    async def _finds_good(self, route: Route, request: Request) -> bool | None:
-        """Return whether a request's tokens are good; None if another node knows that."""
+    async def _finds_good(self, route: Route, request: Request) -> bool | SentOn:
+        """Return whether a request's tokens are good, or which node knows that."""
         now, key = self._monotonic(), address_key(request.address)
         entered = self.in_flight.enter(now, key)
         if entered is None:
             return False
         try:
             await route.authenticate(self._world, route.endpoint.texts, request)
-        except Moved:
-            return None
+        except Moved as moved:
+            return SentOn(moved.shard)
         except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
             return False
         finally:
@@ -322,30 +339,26 @@ class Dispatcher:
         return True
 
     async def _serve(
-        self, route: Route, request: Request, arguments: tuple[str, ...], now: float, units: int
+        self,
+        route: Route,
+        request: Request,
+        arguments: tuple[str, ...],
+        now: float,
+        units: int,
+        *,
+        vouched: int = 0,
     ) -> Answer:
-        """Answer a call whose address has been charged."""
+        """Answer a call whose address has been charged; for a vouched player, all has been."""
         endpoint, world = route.endpoint, self._world
-        try:
-            caller = await route.authenticate(world, endpoint.texts, request)
-        except (KeyInvalid, TokenInvalid):
-            if isinstance(request, ForwardedRequest):
-                request.has_failed_token = True
-            else:
-                self._limits.note_failed_token(request.address, now)
-            raise
-        tenure = None if world.ownership is None else world.tenure_of(caller.game_id)
-        now_unix = world.clock.now()
-        retry_seconds = self._admit_caller(route, caller, now, now_unix, units)
-        if retry_seconds:
-            return too_many_requests(retry_seconds)
-        body = request.body
-        if route.writes and (retry_seconds := self._count_written(caller, body, now_unix)):
-            self._ledger.give_back_call(caller.game_id, caller.share_address)
-            return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
+        caller = await self._identify(route, request, now, vouched)
+        tenure = None if world.ownership is None else _tenure_of(world, caller)
+        if not vouched:
+            refusal = self._charge_caller(route, request, caller, now, units)
+            if refusal is not None:
+                return refusal
         if request.body_too_large:
             return body_too_large()
-        size, key = len(body), ""
+        size, key = len(request.body), ""
         if size >= COUNTED_BYTES:
             key = address_key(request.address)
             if size >= LARGE_BYTES:
@@ -364,7 +377,7 @@ class Dispatcher:
                 await world.confirm(error)
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
-            if is_too_many(error):
+            if not vouched and _is_counted_anew(error):
                 self._ledger.give_back_call(caller.game_id, caller.share_address)
             raise
         finally:
@@ -378,6 +391,35 @@ class Dispatcher:
         if len(encoded) >= ANSWER_BYTES_PER_UNIT:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
+
+    async def _identify(
+        self, route: Route, request: Request, now: float, vouched: int
+    ) -> GameCaller:
+        """Return who calls; charge the client's address for a wrong key or token."""
+        texts = route.endpoint.texts
+        try:
+            if vouched:
+                return await vouched_caller(self._world, texts, request, vouched)
+            return await route.authenticate(self._world, texts, request)
+        except (KeyInvalid, TokenInvalid):
+            if isinstance(request, ForwardedRequest):
+                request.has_failed_token = True
+            else:
+                self._limits.note_failed_token(request.address, now)
+            raise
+
+    def _charge_caller(
+        self, route: Route, request: Request, caller: GameCaller, now: float, units: int
+    ) -> Answer | None:
+        """Charge a call, and what it writes, to its caller; return a refusal if it is too much."""
+        now_unix = self._world.clock.now()
+        retry_seconds = self._admit_caller(route, caller, now, now_unix, units)
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
+        if route.writes and (retry_seconds := self._count_written(caller, request.body, now_unix)):
+            self._ledger.give_back_call(caller.game_id, caller.share_address)
+            return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
+        return None
 
     def _charge_answer(self, route: Route, request: Request, caller: GameCaller, size: int) -> None:
         """Charge a large answer, or a part of one, to the caller that it goes to."""
@@ -450,6 +492,17 @@ class Dispatcher:
         for reason, count in sorted(counts.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
+
+
+def _tenure_of(world: World, caller: GameCaller) -> Tenure | TenureOfSeveral | None:
+    """Return the time for which this node has what a call is about."""
+    player_id = caller.player_id if isinstance(caller, PlayerCaller) else 0
+    return world.tenure_of(caller.game_id, player_id)
+
+
+def _is_counted_anew(error: Exception) -> bool:
+    """Return whether a call that ended so is counted when it comes again, and not now."""
+    return is_too_many(error) or (isinstance(error, Moved) and not error.vouched)
 
 
 def _answer_of(error: Exception, route: Route) -> Answer:

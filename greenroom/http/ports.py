@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 import msgspec
 import trio
@@ -22,14 +22,29 @@ class ForwardedRequest(Request, gc=False):
     """Set while it is answered if its key or token was wrong: the sender charges for it."""
 
 
+class SentOn(msgspec.Struct, frozen=True, gc=False):
+    """The place to send a call to that a node has looked at without carrying it out."""
+
+    shard: int | None = None
+    """The owner of this shard; None to find out anew."""
+    vouched: int = 0
+    """The player whose tokens are good, and are not looked at again; 0 for nobody."""
+
+
+NOT_HERE: Final = SentOn()
+"""Nothing is known but that it is not to be answered here."""
+
+
 class SentCall(msgspec.Struct, frozen=True, gc=False):
     """A call that another node may have to answer, and what is done about it here."""
 
     request: Request
+    is_players: bool
+    """True if it needs a player's token, and so begins at that player's node."""
     only_reads: bool
     """True if it changes nothing but presence, so that it may be sent again."""
-    answer_here: Callable[[], Awaitable[Answer | None]]
-    """Answers it on this node; None if its game has gone to another node. Never raises."""
+    answer_here: Callable[[int], Awaitable[Answer | SentOn]]
+    """Answers it on this node for a vouched player, or 0, unless another is to. Never raises."""
     note_failed_token: Callable[[], None]
     """Charges the client's address for a wrong key or token."""
     charge_bytes: Callable[[int], None]
@@ -39,15 +54,21 @@ class SentCall(msgspec.Struct, frozen=True, gc=False):
 class Elsewhere(Protocol):
     """The other nodes, as the dispatcher sees them."""
 
-    def is_here(self, request: Request) -> bool:
-        """Return whether this node answers a request, or none does. Takes no step to find out."""
+    def is_here(self, request: Request, *, is_players: bool) -> bool:
+        """Return whether this node answers a request, or none does. Takes no step to find out.
+
+        Args:
+            request: which.
+            is_players: see `SentCall`.
+        """
         ...
 
-    async def answer(self, call: SentCall) -> Answer:
-        """Answer a call wherever its game is.
+    async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
+        """Answer a call wherever its game, or its player, is.
 
         Args:
             call: a call that `is_here` does not claim, or whose game went away under it.
+            sent_on: what this node has found out about where that is.
 
         Returns:
             The answer, whatever happens. Its stream must be closed, as that of any answer.
@@ -57,13 +78,18 @@ class Elsewhere(Protocol):
         ...
 
     async def vouches(
-        self, request: Request, vouches_here: Callable[[], Awaitable[bool | None]]
+        self,
+        request: Request,
+        vouches_here: Callable[[], Awaitable[bool | SentOn]],
+        *,
+        is_players: bool,
     ) -> bool:
         """Return whether the node that a request is for finds its tokens good. Never raises.
 
         Args:
             request: without its body.
-            vouches_here: tells whether this node does; None if the game is another node's.
+            vouches_here: tells whether this node does, unless another is to tell.
+            is_players: see `SentCall`.
 
         Cancellation changes nothing.
         """

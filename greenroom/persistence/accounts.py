@@ -106,8 +106,13 @@ _HAS_API_KEY = """
 """
 """Two games never have the same old key: keys are random."""
 _GAME_BY_API_KEY = Statement(_SELECT_GAME + _HAS_API_KEY, BYTEA)
-_SHARD_BY_API_KEY = Statement(
-    f"SELECT g.game_id, g.shards[1]::bigint FROM games AS g {_HAS_API_KEY}", BYTEA
+_SHARDS_BY_API_KEY = Statement(
+    f"SELECT g.game_id, to_json(g.shards) FROM games AS g {_HAS_API_KEY}", BYTEA
+)
+_SHARD_BY_TOKEN = Statement(
+    "SELECT coalesce(p.shard, g.shards[1])::bigint"
+    " FROM players AS p JOIN games AS g ON g.game_id = p.game_id WHERE p.token_hash = $1",
+    BYTEA,
 )
 _GAMES_WITH_OLD_KEYS = Statement(
     "SELECT game_id FROM games WHERE old_keys <> '[]' ORDER BY game_id"
@@ -195,14 +200,19 @@ class DatabaseAccounts:
         rows = await self._rows(_GAME_BY_API_KEY, key_hash)
         return _game(rows[0]) if rows else None
 
-    async def find_shard_by_api_key(self, key_hash: bytes) -> tuple[int, int] | None:
-        """Return the id and the home of the game whose project key, or an old one, has this hash.
+    async def find_shards_by_api_key(self, key_hash: bytes) -> tuple[int, tuple[int, ...]] | None:
+        """Return the id and the shards of the game whose project key, or an old one, has this hash.
 
         An old key is found until it is forgotten; whether it still opens the game, its owner knows.
         """
-        for game_id, shard in await self._rows(_SHARD_BY_API_KEY, key_hash):
-            return game_id, shard
+        for game_id, shards in await self._rows(_SHARDS_BY_API_KEY, key_hash):
+            return game_id, msgspec.json.decode(shards, type=tuple[int, ...])
         return None
+
+    async def find_shard_by_token(self, token_hash: bytes) -> int | None:
+        """Return the shard that the player lives in whose token has this hash."""
+        rows = await self._rows(_SHARD_BY_TOKEN, token_hash)
+        return cast("int", rows[0][0]) if rows else None
 
     async def find_games_with_old_keys(self) -> list[int]:
         """Return the ids of games that have old keys, expired ones included."""

@@ -203,7 +203,7 @@ class DynamicSupervisor(Generic[Role]):
                 return Ref(self, key)
             shard = actor.shard if shard is None else shard
             if shard is None or not ownership.owns(shard):
-                raise Moved(f"{self.kind}/{key} is another node's")
+                raise Moved(f"{self.kind}/{key} is another node's", shard=shard)
         self._start(self._new_cell(key), actor, shard)
         return Ref(self, key)
 
@@ -242,6 +242,17 @@ class DynamicSupervisor(Generic[Role]):
                 self._left_behind = {**left, key: batch}
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
 
+    def drop(self, key: Any) -> None:
+        """Take an actor out of memory at once, to be loaded anew; see `Directory.drop`."""
+        cell = self._cells.get(key)
+        if cell is not None:
+            self._forget(cell, Moved(f"{cell.label} is being loaded anew"))
+
+    def shard_of(self, key: Any) -> int | None:
+        """Return the shard of an actor that has come up; see `Directory.shard_of`."""
+        cell = self._cells.get(key)
+        return None if cell is None else cell.shard
+
     def keys_of(self, shard: int) -> list[Any]:
         """Return the keys of the active actors of a shard; none if there are no other nodes."""
         return list(self._by_shard.get(shard, ()))
@@ -267,10 +278,10 @@ class DynamicSupervisor(Generic[Role]):
         if self._ownership.owns(shard):
             self._live_in(cell, shard)
         else:
-            self._send_away(cell)
+            self._send_away(cell, shard)
         await cell.settle()
 
-    def _send_away(self, cell: Cell[Role]) -> None:
+    def _send_away(self, cell: Cell[Role], shard: int) -> None:
         """Take an actor out of memory that lives on another node once its changes are durable.
 
         Until then nobody loads it anew. What was read of it before is never adopted.
@@ -285,7 +296,7 @@ class DynamicSupervisor(Generic[Role]):
             self._departed.popitem(last=False)
         self._departed.pop(cell.key, None)
         self._departed[cell.key] = now
-        self._forget(cell, Moved(f"{cell.label} is another node's"))
+        self._forget(cell, Moved(f"{cell.label} is another node's", shard=shard))
 
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
@@ -395,7 +406,7 @@ class DynamicSupervisor(Generic[Role]):
         elif ownership is None or (shard is not None and ownership.owns(shard)):
             self._start(cell, actor, shard)
         else:
-            self._forget(cell, Moved(f"{cell.label} is another node's"))
+            self._forget(cell, Moved(f"{cell.label} is another node's", shard=shard))
 
     async def _read(self, key: Any) -> Actor[Role] | None:
         """Read an actor; again if a shard was gained or lost meanwhile, for another may write then.

@@ -14,7 +14,7 @@ from world_kit import Arena, open_arena
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.http.limits import LimitSettings
-from greenroom.http.ports import ForwardedRequest, SentCall
+from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 
 TROUBLE = ("POST", "/api/trouble.php")
@@ -28,18 +28,26 @@ class Others:
         self.calls: list[SentCall] = []
         self.questions = 0
         self.is_back = False
+        self.sent_on = NOT_HERE
 
-    def is_here(self, _: Request) -> bool:
+    def is_here(self, _: Request, *, is_players: bool) -> bool:
         return not self.has_all
 
-    async def answer(self, call: SentCall) -> Answer:
+    async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
         self.calls.append(call)
-        here = await call.answer_here() if self.is_back else None
-        return here or Answer(200, b"{}")
+        self.sent_on = sent_on
+        here = await call.answer_here(0) if self.is_back else NOT_HERE
+        return Answer(200, b"{}") if isinstance(here, SentOn) else here
 
-    async def vouches(self, _: Request, vouches_here: Callable[[], Awaitable[bool | None]]) -> bool:
+    async def vouches(
+        self,
+        _: Request,
+        vouches_here: Callable[[], Awaitable[bool | SentOn]],
+        *,
+        is_players: bool,
+    ) -> bool:
         self.questions += 1
-        return bool(await vouches_here()) if self.is_back else True
+        return (await vouches_here()) is True if self.is_back else True
 
 
 @pytest.fixture
@@ -112,7 +120,7 @@ async def test_what_was_found_in_a_shard_that_went_away_meanwhile_does_not_count
     stage = DispatchKit(arena, elsewhere=others)
     stage.trouble.error, stage.trouble.gate = error, trio.Event()
     method = "GET" if path == "/api/look.php" else "POST"
-    own_answers, forwarded_answers = list[Answer](), list[Answer | None]()
+    own_answers, forwarded_answers = list[Answer](), list[Answer | SentOn]()
     request = forwarded(arena, method=method, path=path)
     async with trio.open_nursery() as nursery:
 
@@ -131,7 +139,7 @@ async def test_what_was_found_in_a_shard_that_went_away_meanwhile_does_not_count
             owned.gain(shard, 1)
         stage.trouble.gate.set()
     assert bool(others.calls) == is_sent_on
-    assert (forwarded_answers[0] is None) == is_sent_on
+    assert isinstance(forwarded_answers[0], SentOn) == is_sent_on
     assert (own_answers[0].status == 200) == (is_sent_on or error is None)
 
 
@@ -215,7 +223,12 @@ async def test_a_forwarded_call_is_charged_where_its_game_is(arena: Arena) -> No
     limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=3.0)
     stage = DispatchKit(arena, limits=limits)
     answers = [await stage.dispatcher.answer_forwarded(forwarded(arena)) for _ in range(4)]
-    assert [answer and answer.status for answer in answers] == [200, 200, 200, 429]
+    assert [isinstance(answer, Answer) and answer.status for answer in answers] == [
+        200,
+        200,
+        200,
+        429,
+    ]
 
 
 async def test_wrong_tokens_of_a_forwarded_call_are_charged_by_who_sent_it(arena: Arena) -> None:
@@ -224,7 +237,7 @@ async def test_wrong_tokens_of_a_forwarded_call_are_charged_by_who_sent_it(arena
     for _ in range(5):
         request = forwarded(arena, "junk")
         answer = await stage.dispatcher.answer_forwarded(request)
-        assert answer is not None
+        assert isinstance(answer, Answer)
         assert answer.status == 401
         assert request.has_failed_token
     assert (await stage.answer(*TROUBLE)).status == 200
@@ -233,14 +246,14 @@ async def test_wrong_tokens_of_a_forwarded_call_are_charged_by_who_sent_it(arena
 async def test_a_forwarded_call_is_never_sent_on(stage: DispatchKit, others: Others) -> None:
     others.has_all = True
     stage.trouble.error = Moved()
-    assert await stage.dispatcher.answer_forwarded(forwarded(stage.arena)) is None
+    assert await stage.dispatcher.answer_forwarded(forwarded(stage.arena)) == NOT_HERE
     assert not others.calls
 
 
 async def test_a_forwarded_call_of_an_unknown_endpoint_is_refused(stage: DispatchKit) -> None:
     request = ForwardedRequest("POST", "/api/new.php", "", {}, b"", "203.0.113.7")
     answer = await stage.dispatcher.answer_forwarded(request)
-    assert answer is not None
+    assert isinstance(answer, Answer)
     assert json_of(answer)["error"] == "Invalid endpoint"
 
 

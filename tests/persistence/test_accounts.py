@@ -190,22 +190,25 @@ async def test_games_and_those_who_are_online_are_found_by_shard(storage: Storag
     found = await accounts.load_game(2)
     assert found is not None
     assert found.shards == (7, 8)
-    assert await accounts.find_shard_by_api_key(b"a2") == (2, 7)
-    assert await accounts.find_shard_by_api_key(b"nobody's") is None
+    tokens = [registered(n).token_hash for n in (1, 2, 6)]
+    assert [await accounts.find_shard_by_token(token) for token in tokens] == [0, 7, 8]
+    assert await accounts.find_shard_by_token(b"nobody's") is None
+    assert await accounts.find_shards_by_api_key(b"a2") == (2, (7, 8))
+    assert await accounts.find_shards_by_api_key(b"nobody's") is None
 
     old = OldKey(kind="project", key_hash=b"a2".hex(), replaced_at=1, expires_at=2)
     await settle(storage, GameKeysRotated(2, b"a3", b"b2", (old,), 1))
     for key in (b"a2", b"a3"):
-        assert await accounts.find_shard_by_api_key(key) == (2, 7)
+        assert await accounts.find_shards_by_api_key(key) == (2, (7, 8))
         by_key = await accounts.find_game_by_api_key(key)
         assert by_key is not None
         assert by_key.game_id == 2
-    assert await accounts.find_shard_by_api_key(b"b2") is None
+    assert await accounts.find_shards_by_api_key(b"b2") is None
 
     await settle(storage, GameKeysRotated(2, b"a3", b"b2", (), 1))  # the old ones are revoked
-    assert await accounts.find_shard_by_api_key(b"a2") is None
+    assert await accounts.find_shards_by_api_key(b"a2") is None
     assert await accounts.find_game_by_api_key(b"a2") is None
-    assert await accounts.find_shard_by_api_key(b"a3") == (2, 7)
+    assert await accounts.find_shards_by_api_key(b"a3") == (2, (7, 8))
 
 
 async def test_deleting_a_game_deletes_all_its_players_and_no_others(

@@ -295,7 +295,7 @@ async def test_replaced_project_keys_come_back_from_a_backup_of_any_schema(
         async with trio.open_nursery() as nursery:
             await nursery.start(restored.run)
             for key in (b"api", b"old"):
-                found = await restored.accounts.find_shard_by_api_key(key)
+                found = await restored.accounts.find_shards_by_api_key(key)
                 assert found is not None, key
                 assert found[0] == 7
             nursery.cancel_scope.cancel()

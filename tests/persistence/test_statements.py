@@ -135,7 +135,7 @@ async def test_no_statement_ever_scans_a_table(connection: DatabaseConnection):
                 assert word not in plan, sql + plan
 
 
-@pytest.mark.parametrize("statement", [accounts._GAME_BY_API_KEY, accounts._SHARD_BY_API_KEY])
+@pytest.mark.parametrize("statement", [accounts._GAME_BY_API_KEY, accounts._SHARDS_BY_API_KEY])
 async def test_a_key_that_opens_nothing_reads_no_game(
     connection: DatabaseConnection, statement: Statement
 ):

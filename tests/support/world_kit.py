@@ -464,9 +464,8 @@ async def open_world(
         "player", player_loader(memory, player_index, clock), memory, bounds, ownership=ownership
     )
     game_index = GameIndex(ledger)
-    games = DynamicSupervisor(
-        "game", game_loader(memory, game_index, clock), memory, bounds, ownership=ownership
-    )
+    load_game = game_loader(memory, game_index, clock, ownership)
+    games = DynamicSupervisor("game", load_game, memory, bounds, ownership=ownership)
     leaderboards, seats, holdings = Leaderboards(memory), SeatTable(), Holdings(ledger)
     memory.observers.append(leaderboards.note_durable)
     room_index = RoomIndex(seats, holdings)
@@ -514,7 +513,7 @@ async def open_world(
 
 def keeper_of(world: World, memory: Memory, studio: KitStudio | None = None) -> ShardKeeper:
     """Return what brings the shards of a world up; it is not running."""
-    usage = UsageService(world.ledger, memory.usage, world.clock)
+    usage = UsageService(world.ledger, memory.usage, world.clock, world.ownership)
     return ShardKeeper(world, usage, SnapshotService(world), studio or KitStudio())
 
 

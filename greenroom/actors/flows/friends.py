@@ -25,6 +25,7 @@ from greenroom.actors.friendship.refusals import (
     NoSuchPlayer,
     NotFriends,
 )
+from greenroom.actors.friendship.rules import relationship_to
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
@@ -122,15 +123,29 @@ async def relationship_of(
 ) -> Relationship | None:
     """Return what another is to a player; None for nothing, and for whoever does not exist.
 
+    Where the game's home is another node's, the row tells it, which is as good: whatever was
+    answered is there.
+
     Raises:
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
     """
+    if game_id in world.ledger.spread and not world.serves(world.ledger.shard_of(game_id)):
+        return await _read_relationship(world, game_id, player_id, other_id)
     try:
         return await _ask(world, game_id, player_id, other_id, ReadRelationship(player_id))
     except ActorStopped:
         return None
+
+
+async def _read_relationship(
+    world: World, game_id: int, player_id: int, other_id: int
+) -> Relationship | None:
+    if player_id == other_id or not 1 <= other_id <= ID_MAX:
+        return None
+    friendship = await world.friendships.rows.load_friendship(Pair.of(game_id, player_id, other_id))
+    return relationship_to(friendship, player_id)
 
 
 async def request_friendship(
@@ -148,6 +163,7 @@ async def request_friendship(
 
     Cancellation: nothing has changed; once it has, the result is returned.
     """
+    world.require_home(game.key, player_id)
     other_id = (await _find(world, game, addressee)).player_id
     if other_id == player_id:
         raise BefriendingOneself
@@ -171,6 +187,7 @@ async def accept_friendship(world: World, game_id: int, player_id: int, other_id
     """
     if not 1 <= other_id <= ID_MAX:
         raise FriendRequestNotFound
+    world.require_home(game_id, player_id)
     async with world.friendships.tallies(player_id, other_id) as (own, other):
         command = AcceptFriendship(player_id, own, other)
         try:
@@ -188,6 +205,7 @@ async def decline_friendship(world: World, game_id: int, player_id: int, other_i
 
     Cancellation: nothing has changed; once it has, this returns.
     """
+    world.require_home(game_id, player_id)
     try:
         await _ask(world, game_id, player_id, other_id, DeclineFriendship(player_id))
     except ActorStopped:
@@ -203,6 +221,7 @@ async def end_friendship(world: World, game_id: int, player_id: int, other_id: i
 
     Cancellation: nothing has changed; once it has, this returns.
     """
+    world.require_home(game_id, player_id)
     try:
         await _ask(world, game_id, player_id, other_id, EndFriendship(player_id))
     except ActorStopped:

@@ -10,6 +10,7 @@ import msgspec
 
 from greenroom.actors.flows.lobbies import end_lobbies_of
 from greenroom.actors.flows.rooms import end_rooms_of
+from greenroom.actors.flows.spread.copies import change_game
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.messages import (
     CloseGame,
@@ -133,7 +134,7 @@ async def rotate_game_keys(
         keep_seconds,
     )
     try:
-        await world.games.ref(game_id).ask(command)
+        await change_game(world, game_id, command)
     except ActorStopped:
         raise GameNotFound from None
 
@@ -148,7 +149,7 @@ async def revoke_old_keys(world: World, game_id: int, kinds: Collection[KeyKind]
     Cancellation: nothing has changed; once it has, this returns.
     """
     try:
-        return await world.games.ref(game_id).ask(RevokeOldKeys(tuple(kinds)))
+        return await change_game(world, game_id, RevokeOldKeys(tuple(kinds)))
     except ActorStopped:
         raise GameNotFound from None
 
@@ -201,7 +202,7 @@ async def delete_game(
             progress(deleted)
 
     try:
-        await world.games.ref(game_id).ask(CloseGame())
+        await change_game(world, game_id, CloseGame())
         await end_lobbies_of(world, game_id)
         await end_rooms_of(world, game_id)
         await world.accounts.delete_game(game_id, forget)

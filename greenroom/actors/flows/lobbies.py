@@ -240,8 +240,9 @@ async def request_to_join(
     """
     check_documents(world, player_data=player_data)
     world.seats.require_none(player.key, "lobby", JoiningInRoom, AlreadyInLobby)
+    world.require_here(game_id, lobby_id, player.key)
     lobby = _find(world, game_id, lobby_id)
-    record = await player.ask(DescribePlayer())
+    record = await ask_or_read(world, player.key, DescribePlayer(), view_player)
     if (
         world.lobbies.index.count_pending_requests(player.key)
         >= world.lobbies.loader.limits.requests_of_player_max
@@ -311,8 +312,9 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
             requester = await _find_unless_banned(world, requester_id)
+            if requester and not await pull(world, requester, lobby.key, PlayerIsSeated):
+                requester = None
             if requester is not None:
-                await pull(world, requester, lobby.key)
                 command = ApproveRequest(player_id, request_id, requester.player_name)
                 await lobby.ask(command)
     except PlayerIsSeated:
@@ -337,7 +339,7 @@ async def _find_unless_banned(world: World, player_id: int) -> PlayerView | None
 
 
 async def read_request(
-    world: World, player_id: int, request_id: str
+    world: World, game_id: int, player_id: int, request_id: str
 ) -> tuple[JoinRequest, LobbyListing]:
     """Return a requester's own request, and the lobby, for as long as that lasts.
 
@@ -347,6 +349,7 @@ async def read_request(
 
     Cancellation: nothing has changed.
     """
+    world.require_here(game_id, request_id, player_id)
     lobby_id = world.lobbies.index.lobby_of_request(request_id)
     if lobby_id is None:
         raise RequestNotHis

@@ -8,11 +8,37 @@ other partition. That promises nothing, and their next call finds them there.
 from __future__ import annotations
 
 import os
+from typing import Final
 
-from greenroom.actors.kernel.errors import Moved
+import msgspec
+
+from greenroom.actors.flows.refusals import IsBusy
+from greenroom.actors.kernel.errors import ActorStopped, Moved, Refused, StorageUnavailable
 from greenroom.actors.kernel.shards import ID_BYTES, new_id
 from greenroom.actors.player.messages import DescribePlayer, MovePlayer, PlayerView
+from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
+
+PULLS_MAX: Final = 4
+"""Nodes that are asked for a player who is on the move; then the caller is to try again."""
+
+
+class PullPlayer(Question, frozen=True):
+    """Have a player of the asked node live in another partition, unless they have a seat."""
+
+    player_id: int
+    shard: int
+
+
+class Pulled(msgspec.Struct, frozen=True, array_like=True):
+    """The partition that a player lives in now."""
+
+    shard: int | None
+    """None if there is no such player."""
+    is_seated: bool = False
+    """True if they were not moved, because they have a seat."""
+    is_busy: bool = False
+    """True if they were not moved, because they are taking one."""
 
 
 def make_id(shard: int) -> str:
@@ -44,17 +70,89 @@ async def move_to(world: World, player: PlayerView, place_id: str) -> None:
     shard = world.ledger.shard_of(player.game_id, place_id)
     if shard == partition_of(world, player):
         return
+    await _move(world, player.player_id, shard)
+    if not world.serves(shard):
+        raise Moved(f"player {player.player_id} is another node's", shard=shard)
+
+
+async def _move(world: World, player_id: int, shard: int) -> None:
+    """Move a player who is in memory, and forget them if they live on another node then."""
     is_here = world.owns(shard)
-    await world.players.move(player.player_id, MovePlayer(shard), shard)
+    await world.players.move(player_id, MovePlayer(shard), shard)
     if not is_here:
-        gone = (player.player_id,)
-        world.player_index.forget_departures(gone)
-        world.rooms.index.forget_freeings(gone)
-        raise Moved(f"player {player.player_id} is another node's")
+        world.player_index.forget_departures((player_id,))
+        world.rooms.index.forget_freeings((player_id,))
 
 
-async def pull(world: World, player: PlayerView, place_id: str) -> None:
-    """Let a player who may be passive live where they are about to be seated; as `move_to`."""
-    if partition_of(world, player) != world.ledger.shard_of(player.game_id, place_id):
-        player = await world.players.ref(player.player_id).ask(DescribePlayer())
-        await move_to(world, player, place_id)
+async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Refused]) -> bool:
+    """Let a player who may be passive, or another node's, live where they are about to be seated.
+
+    Args:
+        world: where the room or lobby is.
+        player: whom; their seat must be claimed here.
+        place_id: the room or lobby.
+        is_busy: the refusal if they are taking a seat where they live.
+
+    Returns:
+        False if they have a seat where they live, and stay there.
+
+    Raises:
+        Refused: `is_busy`.
+        ActorUnavailable: they may have moved, which does no harm.
+
+    Cancellation: they may have moved.
+    """
+    wanted = world.ledger.shard_of(player.game_id, place_id)
+    shard: int | None = partition_of(world, player)
+    for _ in range(PULLS_MAX):
+        if shard is None or shard == wanted:
+            return True
+        if world.others is None or world.serves(shard):
+            pulled = await _pull_here(world, player.player_id, place_id)
+        else:
+            question = PullPlayer(player.player_id, wanted)
+            pulled = await world.others.ask(player.game_id, shard, question, Pulled)
+            if pulled.shard == wanted:  # to memory, so that it is noticed when they are silent
+                await world.players.ref(player.player_id).ask(DescribePlayer())
+        if pulled.is_seated:
+            return False
+        if pulled.is_busy:
+            raise is_busy
+        shard = pulled.shard
+    raise StorageUnavailable(f"player {player.player_id} is just moving")
+
+
+async def _pull_here(world: World, player_id: int, place_id: str) -> Pulled:
+    """Move a player from one partition of this node to another."""
+    try:
+        record = await world.players.ref(player_id).ask(DescribePlayer())
+    except Moved as moved:
+        return Pulled(_known(moved))
+    await move_to(world, record, place_id)
+    return Pulled(world.ledger.shard_of(record.game_id, place_id))
+
+
+async def pull_away(world: World, asked: PullPlayer) -> Pulled:
+    """Answer `PullPlayer`."""
+    player_id = asked.player_id
+    if world.seats.is_seated(player_id):
+        return Pulled(None, is_seated=True)
+    try:
+        with world.seats.claim(player_id, "lobby", IsBusy, IsBusy):
+            player = await world.players.ref(player_id).ask(DescribePlayer())
+            if partition_of(world, player) != asked.shard:
+                await _move(world, player_id, asked.shard)
+    except IsBusy:
+        return Pulled(None, is_busy=True)
+    except ActorStopped:
+        return Pulled(None)
+    except Moved as moved:
+        return Pulled(_known(moved))
+    return Pulled(asked.shard)
+
+
+def _known(moved: Moved) -> int:
+    """Return where somebody has moved to; raises if that is not known."""
+    if moved.shard is None:
+        raise StorageUnavailable(str(moved))
+    return moved.shard

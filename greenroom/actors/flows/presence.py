@@ -34,7 +34,7 @@ async def log_out(world: World, game_id: int, player: Ref[PlayerRole]) -> int:
 
     Cancellation: they may be offline already, and their room told later.
     """
-    tenure = world.tenure_of(game_id)
+    tenure = world.tenure_of(game_id, player.key)
     left_at = await player.ask(LogOut())
     if tenure is not None:
         tenure.check()

@@ -12,9 +12,14 @@ from greenroom.actors.flows.identify import bring_in
 from greenroom.actors.flows.refusals import NameMissing
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
-from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
+from greenroom.actors.kernel.errors import (
+    ActorStopped,
+    CommitUnsettled,
+    Moved,
+    StorageUnavailable,
+)
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import SignIn
+from greenroom.actors.player.messages import Player, SignIn
 from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.tokens import (
     PLAYER_TOKEN,
@@ -55,19 +60,25 @@ class SignedIn(msgspec.Struct, frozen=True):
     is_new: bool
 
 
-async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: str) -> SignedIn:
+async def sign_in(
+    world: World, game: Ref[GameRole], wanted: Ticket, address: str, *, vouched: int = 0
+) -> SignedIn:
     """Sign in with a platform's ticket, which is good for one time only.
 
     The old token of an existing account is no longer good from now on. Name and document are for a
     new account alone; without a name it gets the user's there, if the game's rules let it pass.
+
+    Tickets are looked at where the game is at home, and the player signs in where they live.
 
     Args:
         world: where.
         game: whose player it will be.
         wanted: the ticket, and what a new account gets.
         address: the client's address; one address cannot take all places of those who wait.
+        vouched: the player whose ticket the game's home has found good, and used up; else 0.
 
     Raises:
+        Moved: this is not the game's home, or not where the player lives.
         PlatformDisabled: the game uses no platform.
         InvalidPlatformTicket: not the platform's, of another game or identity, or used before.
         PlatformUnavailable: the platform gave no clear answer, or too many are signing in.
@@ -78,6 +89,9 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
 
     Cancellation: the ticket may have been used up; besides, nothing has happened.
     """
+    if vouched:
+        return await _log_in(world, vouched, address)
+    world.require_home(game.key)
     platform = world.platforms.of(await game.ask(ReadGameSettings()))
     if platform is None:
         raise PlatformDisabled
@@ -91,8 +105,7 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
         found = await world.accounts.find_players_by_platform_ids(game.key, [user.platform_id])
         account = next((one for one in found if one.platform == user.platform), None)
         if account is not None:
-            player = await _log_in(world, account.player_id, address)
-            return SignedIn(player, user.platform_id, is_new=False)
+            return await _log_in(world, account.player_id, address, account)
         name = wanted.player_name or await _name(game, platform, user)
         document = wanted.player_data
         player = await register_player(world, game, name, document, user, address=address)
@@ -117,8 +130,24 @@ async def _use_up(world: World, user: PlatformUser, ticket: bytes) -> None:
         raise InvalidPlatformTicket
 
 
-async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
-    """Give an account a new token, and its player a login."""
+async def _log_in(
+    world: World, player_id: int, address: str, account: Player | None = None
+) -> SignedIn:
+    """Give an account a new token, and its player a login.
+
+    Raises:
+        Moved: the player is another node's, which is to do this without a look at the ticket.
+    """
+    try:
+        return await _log_in_here(world, player_id, address)
+    except Moved as moved:
+        shard = moved.shard
+        if shard is None and account is not None:
+            shard = account.shard
+        raise Moved(str(moved), shard=shard, vouched=player_id) from None
+
+
+async def _log_in_here(world: World, player_id: int, address: str) -> SignedIn:
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     player = world.players.active(player_id)
     try:
@@ -133,7 +162,8 @@ async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
         raise StorageUnavailable("the account is just being deleted") from None
     except CommitUnsettled:
         raise StorageUnavailable("the new token was not durable in time") from None
-    return NewPlayer(shown.player_id, shown.player_name, shown.player_tag, token)
+    named = NewPlayer(shown.player_id, shown.player_name, shown.player_tag, token)
+    return SignedIn(named, shown.platform_id or "", is_new=False)
 
 
 async def _name(game: Ref[GameRole], platform: Platform, user: PlatformUser) -> str:

@@ -37,6 +37,7 @@ from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import ReadOnlyCopy
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.text.moderation import Censored, Moderator, moderator, read_languages
 from greenroom.actors.text.names import (
@@ -51,13 +52,27 @@ _log = logging.getLogger(__name__)
 
 
 class GameActor(Actor[GameRole]):
-    """One game. It comes to memory with the first call that has its key."""
+    """One game. It comes to memory with the first call that has its key.
+
+    A game in several partitions has a copy on each node that has some of them, but not its home. A
+    copy takes no changes. It is dropped when the game changes, before that is answered.
+    """
 
     kind = "game"
 
-    def __init__(self, game: Game | None, index: GameIndex, clock: Clock) -> None:
-        """Hold a record, or none yet: then the first command must be `CreateGame`."""
+    def __init__(
+        self, game: Game | None, index: GameIndex, clock: Clock, copy_in: int | None = None
+    ) -> None:
+        """Hold a record, or none yet: then the first command must be `CreateGame`.
+
+        Args:
+            game: the record.
+            index: of all games.
+            clock: what times are read from.
+            copy_in: for a copy, the partition of this node with which it comes and goes.
+        """
         self._record = game
+        self._copy_in = copy_in
         self._owner: Owner | None = None
         self._index = index
         self._clock = clock
@@ -73,8 +88,10 @@ class GameActor(Actor[GameRole]):
 
     @property
     def shard(self) -> int | None:
-        """Return the game's first shard, its home."""
-        return None if self._record is None else self._record.shards[0]
+        """Return the game's first shard, its home; of a copy, the one that it is kept with."""
+        if self._copy_in is not None or self._record is None:
+            return self._copy_in
+        return self._record.shards[0]
 
     @property
     def _game(self) -> Game:
@@ -86,6 +103,19 @@ class GameActor(Actor[GameRole]):
         if self._record is None or self._closed:
             raise GameNotFound
         return self._record
+
+    @property
+    def _original(self) -> Game:
+        """Return the record, to be changed.
+
+        Raises:
+            GameNotFound: there is none yet, or none any more.
+            ReadOnlyCopy: the game itself is at its home.
+        """
+        game = self._game
+        if self._copy_in is not None:
+            raise ReadOnlyCopy(f"game {game.game_id} is changed at its home", shard=game.shards[0])
+        return game
 
     def on_start(self) -> None:
         """Enter the index, and read the rules for texts."""
@@ -171,7 +201,7 @@ class GameActor(Actor[GameRole]):
     @handles(ReplaceGameDocument)
     def replace_document(self, command: ReplaceGameDocument) -> Changed[int]:
         """Store another document."""
-        game, now = self._game, self._clock.now()
+        game, now = self._original, self._clock.now()
         ledger = self._index.ledger
         ledger.usage_of_game(game.game_id).check_storage(len(command.data) - len(game.data))
         ledger.check_document(game.game_id, len(command.data))
@@ -185,7 +215,7 @@ class GameActor(Actor[GameRole]):
     @handles(ChangeGameSettings)
     def change_settings(self, command: ChangeGameSettings) -> Changed[GameSettings]:
         """Change private settings."""
-        game = self._game
+        game = self._original
         events = rules.decide_change_settings(game, command, self._clock.now())
         return Changed(events[0].settings if events else game.settings, *events)
 
@@ -220,12 +250,12 @@ class GameActor(Actor[GameRole]):
     @handles(RotateGameKeys)
     def rotate_keys(self, command: RotateGameKeys) -> Changed[None]:
         """Let new keys open the game."""
-        return Changed(None, rules.decide_rotate_keys(self._game, command, self._clock.now()))
+        return Changed(None, rules.decide_rotate_keys(self._original, command, self._clock.now()))
 
     @handles(RevokeOldKeys)
     def revoke_old_keys(self, command: RevokeOldKeys) -> Changed[int]:
         """Let old keys open the game no more."""
-        revoked, events = rules.decide_revoke_old_keys(self._game, command, self._clock.now())
+        revoked, events = rules.decide_revoke_old_keys(self._original, command, self._clock.now())
         return Changed(revoked, *events)
 
     @handles(SetPlan)
@@ -237,7 +267,7 @@ class GameActor(Actor[GameRole]):
     @handles(CloseGame)
     def close(self, command: CloseGame) -> None:
         """Refuse everything from now on."""
-        self._leave(self._game)
+        self._leave(self._original)
         self._closed = True
 
     @handles(DescribeGame)

@@ -30,6 +30,7 @@ from greenroom.actors.kernel.errors import (
     ActorUnavailable,
     CommitUnsettled,
     Moved,
+    ReadOnlyCopy,
     Refused,
     StorageRefused,
     StorageUnavailable,
@@ -316,6 +317,7 @@ class Cell(Generic[Role]):
             Refused: the handler said no.
             StorageUnavailable: it would have changed something while the gate is closed.
             Moved: it would have changed something of a shard that has just been handed over.
+            ReadOnlyCopy: it is a copy, and would have been changed.
             ActorCrashed: a bug; the incarnation is gone and the next is being brought up.
         """
         actor = self.actor
@@ -329,7 +331,7 @@ class Cell(Generic[Role]):
         except Refused:
             self.refused += 1
             raise
-        except StorageUnavailable:
+        except (StorageUnavailable, ReadOnlyCopy):
             raise
         except BaseException as error:
             if is_real_interrupt(error):

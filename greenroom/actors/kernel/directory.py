@@ -81,6 +81,13 @@ class Directory(Protocol[Role]):
         """Take an actor out of memory at once; callers that wait for it get `ActorStopped`."""
         ...
 
+    def drop(self, key: Any) -> None:
+        """Take an actor out of memory at once, also one that is being loaded, to be loaded anew.
+
+        Callers that wait for it get `Moved`.
+        """
+        ...
+
     async def move(self, key: Any, command: Command[Role, Any], shard: int) -> None:
         """Have an actor run the command by which it goes to another shard; wait until durable.
 
@@ -97,6 +104,10 @@ class Directory(Protocol[Role]):
 
         Cancellation: it has not moved; once it has, this returns.
         """
+        ...
+
+    def shard_of(self, key: Any) -> int | None:
+        """Return the shard of an actor that has come up, None if there are no other nodes."""
         ...
 
     def keys_of(self, shard: int) -> list[Any]:

@@ -8,6 +8,7 @@
         │   └── StorageRefused  the database answers, and refuses
         ├── ActorStopped      nobody will answer: the actor is gone or does not exist
         ├── Moved             the actor is another node's now: the command did not run
+        │   └── ReadOnlyCopy  a copy of the actor was asked for a change
         ├── CommitUnsettled   the command ran; whether it is durable is not known in time
         └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
 
@@ -69,7 +70,27 @@ class ActorStopped(ActorUnavailable):
 
 
 class Moved(ActorUnavailable):
-    """The actor's shard is another node's now; the command did not run, and nothing happened."""
+    """Another node is to be asked; the command did not run, and nothing happened.
+
+    Attributes:
+        shard: whose owner that is, if it is known; None to find out anew.
+        vouched: the player whose tokens were good here, so that the owner of `shard`, where the
+            player does not live, carries the call out without looking; 0 for nobody.
+    """
+
+    def __init__(self, text: str = "", *, shard: int | None = None, vouched: int = 0) -> None:
+        """Tell why, and where to ask."""
+        super().__init__(text)
+        self.shard = shard
+        self.vouched = vouched
+
+    def again(self) -> Self:
+        """Return a copy to raise."""
+        return type(self)(*self.args, shard=self.shard, vouched=self.vouched)
+
+
+class ReadOnlyCopy(Moved):
+    """A copy was asked for a change, which the actor itself can make, at its own node."""
 
 
 class CommitUnsettled(ActorUnavailable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final, Protocol
 
 from greenroom.actors.kernel.errors import Moved
@@ -108,6 +108,27 @@ class Tenure:
         """
         if self._ownership.since(self._shard) != self._since:
             raise Moved
+
+
+class TenureOfSeveral:
+    """A `Tenure` of several shards at once."""
+
+    __slots__ = ("_tenures",)
+
+    def __init__(self, ownership: Ownership, shards: Iterable[int]) -> None:
+        """Note since when this node has each of these shards.
+
+        Raises:
+            Moved: it does not own one, or there are none.
+        """
+        self._tenures = [Tenure(ownership, shard) for shard in shards]
+        if not self._tenures:
+            raise Moved
+
+    def check(self) -> None:
+        """Check that this node has had them all ever since; raises as `Tenure.check`."""
+        for tenure in self._tenures:
+            tenure.check()
 
 
 class EpochGuard:

@@ -235,6 +235,8 @@ class Ledger:
         """Bytes that the documents of all games hold, or would if all were called."""
         self._owners: dict[int, OwnerUsage] = {}
         self._games: dict[int, GameUsage] = {}
+        self.spread: dict[int, tuple[int, ...]] = {}
+        """The shards of open games that live in several, each with its home first."""
         self._day_ends_at = 0
         self.refused: Counter[str] = Counter()
         """How often each kind of limit has refused."""
@@ -322,6 +324,8 @@ class Ledger:
             owner.games += 1
             shards = shards or (home_shard(game_id),)
             game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shards)
+            if len(shards) > 1:
+                self.spread[game_id] = shards
         return game
 
     def find_shards(self, game_id: int) -> tuple[int, ...]:
@@ -347,6 +351,7 @@ class Ledger:
     def forget_game(self, game_id: int) -> None:
         """Forget a game that is deleted; the calls it had today stay its owner's."""
         game = self._games.pop(game_id, None)
+        self.spread.pop(game_id, None)
         if game is not None:
             owner = game.owner
             owner.games -= 1

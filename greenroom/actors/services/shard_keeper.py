@@ -14,6 +14,7 @@ from typing import Any, Final
 import trio
 
 from greenroom.actors.flows.presence import watch_silent_members
+from greenroom.actors.flows.spread.copies import drop_own_copies
 from greenroom.actors.kernel.journal import StoreSnapshot
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
@@ -90,6 +91,7 @@ class ShardKeeper:
 
         Cancellation: some may be there.
         """
+        drop_own_copies(self._world, shards)
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
         counts = [0, 0]

@@ -17,7 +17,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard, Ownership
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
 
@@ -71,8 +71,22 @@ class UsageRecords(Protocol):
 class UsageService:
     """A service; one per world."""
 
-    def __init__(self, ledger: Ledger, records: UsageRecords, clock: Clock) -> None:
-        """Prepare; nothing is read before `restore`."""
+    def __init__(
+        self,
+        ledger: Ledger,
+        records: UsageRecords,
+        clock: Clock,
+        ownership: Ownership | None = None,
+    ) -> None:
+        """Prepare; nothing is read before `restore`.
+
+        Args:
+            ledger: what is counted.
+            records: where it is kept.
+            clock: tells the day.
+            ownership: the shards of this node; None if there are no other nodes.
+        """
+        self._ownership = ownership
         self._ledger = ledger
         self._records = records
         self._clock = clock
@@ -130,7 +144,7 @@ class UsageService:
         Args:
             shard: only of games that are at home there; None for all.
         """
-        games = self._ledger.list_games()
+        games = filter(self._is_counted_here, self._ledger.list_games())
         rows = (self._row(game) for game in games if shard in {None, game.shards[0]})
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
@@ -141,6 +155,11 @@ class UsageService:
                 return  # said often enough elsewhere
             here = self._ledger.find_shard
             self._saved |= {row.game_id: row for row in portion if here(row.game_id) is not None}
+
+    def _is_counted_here(self, game: GameUsage) -> bool:
+        """Return whether this node has the home of a game, of which it may have but a part."""
+        ownership = self._ownership
+        return len(game.shards) < 2 or ownership is None or ownership.owns(game.shards[0])
 
     def _row(self, game: GameUsage) -> StoredUsage:
         return StoredUsage(

@@ -17,6 +17,7 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import MailboxFull, StorageUnavailable
 from greenroom.actors.kernel.journal import Recovered
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby import codec as lobby_codec
 from greenroom.actors.lobby.actor import LobbyActor
 from greenroom.actors.lobby.index import LobbyIndex
@@ -256,15 +257,25 @@ def player_loader(
 
 
 def game_loader(
-    accounts: Accounts, index: GameIndex, clock: Clock
+    accounts: Accounts, index: GameIndex, clock: Clock, ownership: Ownership | None = None
 ) -> Callable[[int], Awaitable[GameActor | None]]:
-    """Return the function that loads a passive game; it returns None if there is no such game."""
+    """Return the function that loads a passive game; it returns None if there is no such game.
+
+    Where this node has partitions of the game, and not its home, it loads a copy.
+    """
 
     async def load(game_id: int) -> GameActor | None:
         if not 1 <= game_id <= ID_MAX:
             return None
         game = await accounts.load_game(game_id)
-        return None if game is None else GameActor(game, index, clock)
+        if game is None:
+            return None
+        copy_in = None
+        if len(game.shards) > 1 and ownership is not None and not ownership.owns(game.shards[0]):
+            copy_in = next(filter(ownership.owns, game.shards), None)
+            if copy_in is not None:  # it may have been made elsewhere since this node has its shard
+                index.ledger.open_game(game_id, game.owner_id, game.plan, game.shards)
+        return GameActor(game, index, clock, copy_in)
 
     return load
 

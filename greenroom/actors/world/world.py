@@ -12,13 +12,15 @@ from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import CommitUnsettled, Moved, Refused, StorageUnavailable
-from greenroom.actors.kernel.shard_ownership import Ownership, Tenure
+from greenroom.actors.kernel.shard_ownership import Ownership, Tenure, TenureOfSeveral
+from greenroom.actors.kernel.shards import partition_named
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.world.audit import Audit
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.others import OtherNodes
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
@@ -88,6 +90,8 @@ class World(msgspec.Struct, kw_only=True):
     friendships: Friendships
     ownership: Ownership | None = None
     """The shards of this node; None if there are no other nodes."""
+    others: OtherNodes | None = None
+    """The other nodes, once this one has joined them; None if there are none."""
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None if there are no such ports."""
     wait_settled: Callable[[], Awaitable[None]] | None = None
@@ -126,18 +130,59 @@ class World(msgspec.Struct, kw_only=True):
             except CommitUnsettled as error:
                 raise StorageUnavailable(str(error)) from None
 
-    def tenure_of(self, game_id: int) -> Tenure | None:
+    def tenure_of(self, game_id: int, player_id: int = 0) -> Tenure | TenureOfSeveral | None:
         """Return the time for which this node has a game's shard; None if there are no others.
+
+        Of a game in several shards it is that of the player's, or of all that are here.
+
+        Args:
+            game_id: which game.
+            player_id: a player of it; 0, or one who lives elsewhere, for none.
 
         Raises:
             Moved: the game is none of this node's.
         """
-        if self.ownership is None:
+        ownership, ledger = self.ownership, self.ledger
+        if ownership is None:
             return None
-        shard = self.ledger.find_shard(game_id)
+        if ledger.spread and (shards := ledger.spread.get(game_id)) is not None:
+            shard = self.players.shard_of(player_id)
+            if shard is None:
+                return TenureOfSeveral(ownership, filter(ownership.owns, shards))
+        else:
+            shard = ledger.find_shard(game_id)
         if shard is None:
             raise Moved
-        return Tenure(self.ownership, shard)
+        return Tenure(ownership, shard)
+
+    def join(self, others: OtherNodes) -> None:
+        """Have other nodes from now on; before, there was nobody to ask."""
+        self.others = others
+
+    def require_home(self, game_id: int, vouched: int = 0) -> None:
+        """Go on only at the home of a game.
+
+        Args:
+            game_id: which game.
+            vouched: the player for whom that node is to go on, without looking at their token.
+
+        Raises:
+            Moved: another node, or a later moment, is the right one.
+        """
+        if self.ledger.spread:
+            self.require_here(game_id, "", vouched)
+
+    def require_here(self, game_id: int, key: str, vouched: int = 0) -> None:
+        """Go on only where a room, lobby, join request or invite lives; see `require_home`."""
+        shards = self.ledger.spread.get(game_id)
+        if shards is not None:
+            shard = partition_named(shards, key)
+            if not self.serves(shard):
+                raise Moved("another partition's", shard=shard, vouched=vouched)
+
+    def serves(self, shard: int) -> bool:
+        """Return whether a shard is this node's and has been brought up."""
+        return self.owns(shard) if self.others is None else self.others.serves(shard)
 
     def owns(self, shard: int) -> bool:
         """Return whether a shard is this node's, as all are where there are no others."""
@@ -145,9 +190,7 @@ class World(msgspec.Struct, kw_only=True):
 
     def is_here(self, game_id: int, place_id: str) -> bool:
         """Return whether a room or lobby is this node's, if there is one of this id."""
-        return self.ownership is None or self.ownership.owns(
-            self.ledger.shard_of(game_id, place_id)
-        )
+        return self.ownership is None or self.serves(self.ledger.shard_of(game_id, place_id))
 
     @property
     def as_of(self) -> int | None:

@@ -32,7 +32,7 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error, too_many_requests
 from greenroom.http.metrics import Sample
 from greenroom.http.overload.cpu_shares import ADDRESS
-from greenroom.http.ports import ForwardedRequest
+from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentOn
 from greenroom.http.request import Answer
 from greenroom.network.addresses import address_key
 
@@ -121,11 +121,11 @@ class Answering:
         )
         before = ADDRESS.set(key)  # this task answers calls of other addresses, too
         try:
-            answer = await self._dispatcher.answer_forwarded(request)
+            answer = await self._dispatcher.answer_forwarded(request, call.vouched)
         finally:
             ADDRESS.reset(before)
-        if answer is None:
-            return self._not_owner(call.shard)
+        if isinstance(answer, SentOn):
+            return self._not_owner(call.shard, answer)
         self._counts["answered"] += 1
         if answer.stream is None and len(answer.body) <= PART_BYTES:
             return _forwarded(answer, has_failed_token=request.has_failed_token)
@@ -157,7 +157,9 @@ class Answering:
             is_good = await self._dispatcher.vouches_forwarded(request)
         finally:
             ADDRESS.reset(before)
-        return self._not_owner(question.shard) if is_good is None else Vouched(is_good)
+        if isinstance(is_good, SentOn):
+            return self._not_owner(question.shard, is_good)
+        return Vouched(is_good)
 
     async def _next_part(self, sender: int, wanted: NextPart) -> Part:
         return await self.open_answers.next(sender, wanted.parts)
@@ -175,10 +177,11 @@ class Answering:
                 return False
         return shards.is_mine(shard)
 
-    def _not_owner(self, shard: int) -> NotOwner:
+    def _not_owner(self, shard: int, sent_on: SentOn = NOT_HERE) -> NotOwner:
         self._counts["not_owner"] += 1
-        owner = self._shards.owner_of(shard)
-        return NotOwner(shard, NOBODY if owner is None else owner, self._shards.epoch_of(shard))
+        owner, epoch = self._shards.owner_of(shard), self._shards.epoch_of(shard)
+        owner = NOBODY if owner is None else owner
+        return NotOwner(shard, owner, epoch, sent_on.shard, sent_on.vouched)
 
 
 def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The ingress's side of forwarding: sends calls of games on other nodes to their owners.
 
 A call is sent on whole, in one hop; its owner never sends it further. What did not run is sent
-again, to whoever owns the shard then, for `WAIT_SECONDS_MAX` in all. So a shard that moves makes
-calls wait, and refuses none.
+again, for `WAIT_SECONDS_MAX` in all: to whoever owns the shard then, or owns the one that the node
+has named. So a shard that moves makes calls wait, and refuses none.
 
 A call that only reads is also sent again if its answer was lost, or after a while without one. It
 then goes to the next owner, if there is one. A change is sent again to the same node alone, under
@@ -21,12 +21,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import trio
 
-from greenroom.actors.game.index import GameIndex
-from greenroom.actors.player.tokens import checksum_ok, hash_token
+from greenroom.actors.world.world import World
 from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy, TooSlow
 from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator
@@ -42,6 +41,7 @@ from greenroom.cluster.calls.messages import (
     Vouched,
 )
 from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
+from greenroom.cluster.calls.targets import Destination, Targets
 from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
 from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.shard_map import NoOwner, ShardMap
@@ -55,7 +55,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT
 from greenroom.http.metrics import Sample
-from greenroom.http.ports import SentCall
+from greenroom.http.ports import NOT_HERE, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 from greenroom.network.addresses import address_key
 
@@ -77,7 +77,9 @@ PAUSE_SECONDS_MAX: Final = 0.5
 WARN_SECONDS: Final = 1.0
 """Answers that did not come are logged once in so many seconds."""
 
-_key_header: Final = TOKEN_HEADERS[0]
+HOPS_AT_ONCE: Final = 4
+"""Times that a node may name another one before a call pauses."""
+
 _Here = TypeVar("_Here", Answer, bool)
 
 
@@ -96,12 +98,23 @@ class _Found(NamedTuple):
     reply: BusMessage
 
 
+class _Way(NamedTuple, Generic[_Here]):
+    """How a call, or a question about it, is answered: here, or by another node."""
+
+    request: Request
+    is_players: bool
+    answer_here: Callable[[int], Awaitable[_Here | SentOn]]
+    """Answers it on this node for a vouched player, or 0, unless another is to."""
+    ask: Callable[[Request, Destination, int, float], Awaitable[BusMessage | None]]
+    """Has a node answer it until a time; None if nothing ran, or it may run twice."""
+
+
 class Forwarding:
     """Sends calls to the owners of their games; implements `Elsewhere` of the dispatcher."""
 
     def __init__(
         self,
-        games: GameIndex,
+        world: World,
         locator: Locator,
         shards: ShardMap[Any],
         messenger: Messenger,
@@ -111,20 +124,18 @@ class Forwarding:
         """Send calls over a messenger.
 
         Args:
-            games: the games in memory here.
-            locator: finds the shards of other games.
+            world: the games and players in memory here.
+            locator: finds the shards of others.
             shards: says who owns them.
             messenger: the way to other nodes.
             address_share_max: how many times what is free one address may hold.
         """
-        self._games = games
-        self._locator = locator
         self._shards = shards
         self._messenger = messenger
         self._waiting = WaitingRoom(address_share_max)
+        self._targets = Targets(world, locator, shards, self._waiting)
+        self.is_here = self._targets.is_here
         self._number = 0
-        self._hashed = "", hash_token("")
-        """The project key that was hashed last: that of the call which is being looked at."""
         self._warned_at = -WARN_SECONDS
         self._counts = Counter[str]()
         shards.when_gone(messenger.give_up)
@@ -147,27 +158,10 @@ class Forwarding:
 
     # What the dispatcher asks.
 
-    def is_here(self, request: Request) -> bool:
-        """See `Elsewhere`."""
-        key = request.headers.get(_key_header)
-        if not key:
-            return True
-        key_hash = self._hash(key)
-        if self._games.find(key_hash) is not None:
-            return True
-        shard = self._locator.known(key_hash)
-        return not checksum_ok(key) if shard is None else self._shards.is_mine(shard)
-
-    def _hash(self, key: str) -> bytes:
-        """Return the hash of a project key, which `answer` needs right after `is_here`."""
-        if key is not self._hashed[0]:
-            self._hashed = key, hash_token(key)
-        return self._hashed[1]
-
-    async def answer(self, call: SentCall) -> Answer:
+    async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
         """See `Elsewhere`."""
         try:
-            return await self._answer(call)
+            return await self._answer(call, sent_on)
         except (TooBusy, TooManyWait, NoOwner, Unanswered):
             self._counts["refused"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
@@ -188,15 +182,19 @@ class Forwarding:
             _logger.warning("%s: no answer from the owner of its game: %r", path, error)
 
     async def vouches(
-        self, request: Request, vouches_here: Callable[[], Awaitable[bool | None]]
+        self,
+        request: Request,
+        vouches_here: Callable[[], Awaitable[bool | SentOn]],
+        *,
+        is_players: bool,
     ) -> bool:
         """See `Elsewhere`."""
         try:
-            shard = await self._find_shard(request)
-            if shard is None:
+            target = await self._targets.find(request, is_players=is_players)
+            if target is None:
                 return False
-            ask = partial(self._ask_again, _question(shard, request), shard)
-            found = await self._reach(request, shard, vouches_here, ask)
+            way = _Way(request, is_players, lambda _: vouches_here(), self._ask_to_vouch)
+            found = await self._reach(way, target)
         except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
             return False
         if isinstance(found, bool):
@@ -205,72 +203,68 @@ class Forwarding:
 
     # How calls are sent.
 
-    async def _answer(self, call: SentCall) -> Answer:
-        request = call.request
-        shard = await self._find_shard(request)
-        if shard is None:  # what opens nothing is refused here
-            return await call.answer_here() or too_many_requests(OVERLOAD_RETRY_SECONDS)
-        if call.only_reads:
-            ask = partial(self._ask_again, forward_of(shard, request), shard)
+    async def _answer(self, call: SentCall, sent_on: SentOn) -> Answer:
+        request, is_players = call.request, call.is_players
+        if sent_on.shard is not None:
+            begin = Destination(sent_on.shard)
+            target = self._targets.follow(begin, sent_on, request, is_players=is_players)
         else:
-            ask = partial(self._ask_once, request, shard)
-        found = await self._reach(request, shard, call.answer_here, ask)
+            found_out = await self._targets.find(request, is_players=is_players)
+            if found_out is None:  # what opens nothing is refused here
+                answer = await call.answer_here(0)
+                if isinstance(answer, SentOn):
+                    return too_many_requests(OVERLOAD_RETRY_SECONDS)
+                return answer
+            target = found_out
+        ask = self._ask_to_read if call.only_reads else self._ask_once
+        found = await self._reach(_Way(request, is_players, call.answer_here, ask), target)
         if isinstance(found, Answer):
             return found
         self._counts["answered"] += 1
         return await self._unpack(call, found.node_id, found.reply)
 
-    async def _find_shard(self, request: Request) -> int | None:
-        """Return the shard of a request's game, None if its key opens none."""
-        key_hash = self._hash(request.headers.get(_key_header, ""))
-        shard = self._locator.known(key_hash)
-        if shard is None:
-            with self._waiting.place(address_key(request.address), len(request.body)):
-                shard = await self._locator.find(key_hash)
-        return shard
-
-    async def _reach(
-        self,
-        request: Request,
-        shard: int,
-        answer_here: Callable[[], Awaitable[_Here | None]],
-        ask: Callable[[int, float], Awaitable[BusMessage | None]],
-    ) -> _Here | _Found:
-        """Have whoever serves a shard answer, and return what they say.
+    async def _reach(self, way: _Way[_Here], target: Destination) -> _Here | _Found:
+        """Have whoever serves a shard answer, or whoever they name, and return what is said.
 
         Args:
-            request: waits meanwhile.
-            shard: where it belongs.
-            answer_here: answers it on this node; None if the shard has just moved away.
-            ask: has a node answer it until a time; None if nothing ran, or it may run twice.
+            way: how it is answered; its request waits meanwhile.
+            target: where it belongs, as far as is known.
 
         Raises:
             TooManyWait, NoOwner: nobody serves it in time; nothing ran.
             Unanswered: no answer came in time; it changes nothing.
             OutcomeUnknown, BusError, UnreadableMessage: it may have run.
         """
+        request, hops, sent_on = way.request, 0, NOT_HERE
         until, pause = math.inf, PAUSE_SECONDS
         answer_until = trio.current_time() + ANSWER_SECONDS_MAX
         while True:
-            node_id = self._shards.owner_of(shard)
+            node_id = self._shards.owner_of(target.shard)
             if not node_id or node_id == self._shards.node_id:
                 until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
-                node_id = await self._wait_for_owner(request, shard, until)
+                node_id = await self._wait_for_owner(request, target.shard, until)
             if node_id == self._shards.node_id:
-                answer = await answer_here()
-                if answer is not None:
+                answer = await way.answer_here(target.vouched)
+                if not isinstance(answer, SentOn):
                     return answer
+                sent_on = answer
             else:
                 asked_at = trio.current_time()
-                reply = await ask(node_id, answer_until)
+                reply = await way.ask(request, target, node_id, answer_until)
                 if isinstance(reply, NotOwner):
                     self._note_owner(reply)
                     until = min(until, asked_at + WAIT_SECONDS_MAX)  # it may have waited there
+                    sent_on = SentOn(reply.sent_on, reply.vouched)
                 elif reply is not None:
                     return _Found(node_id, reply)
             self._counts["again"] += 1
+            before = target
+            target = self._targets.follow(target, sent_on, request, is_players=way.is_players)
+            hops, sent_on = hops + 1, NOT_HERE
+            if target != before and hops <= HOPS_AT_ONCE:
+                continue
             until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
-            await self._pause(request, pause, until, shard, node_id)
+            await self._pause(request, pause, until, before.shard, node_id)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _wait_for_owner(self, request: Request, shard: int, until: float) -> int:
@@ -298,6 +292,19 @@ class Forwarding:
         if news.owner != self._shards.node_id:
             self._shards.note_owner(news.shard, news.owner, news.epoch)
 
+    async def _ask_to_read(
+        self, request: Request, target: Destination, node_id: int, until: float
+    ) -> BusMessage | None:
+        """Have a node answer a call that changes nothing; see `_ask_again`."""
+        return await self._ask_again(forward_of(target, request), target.shard, node_id, until)
+
+    async def _ask_to_vouch(
+        self, request: Request, target: Destination, node_id: int, until: float
+    ) -> BusMessage | None:
+        """Ask a node whether it finds the tokens of a call good; see `_ask_again`."""
+        question = _question(target.shard, request)
+        return await self._ask_again(question, target.shard, node_id, until)
+
     async def _ask_again(
         self, question: BusMessage, shard: int, node_id: int, until: float
     ) -> BusMessage | None:
@@ -323,7 +330,7 @@ class Forwarding:
         raise Unanswered(f"node {node_id} does not answer")
 
     async def _ask_once(
-        self, request: Request, shard: int, node_id: int, until: float
+        self, request: Request, target: Destination, node_id: int, until: float
     ) -> BusMessage | None:
         """Have a node carry out a change, at most once; None if it was not.
 
@@ -333,7 +340,7 @@ class Forwarding:
             BusError, UnreadableMessage: likewise.
         """
         self._number += 1
-        forward = forward_of(shard, request, self._number)
+        forward = forward_of(target, request, self._number)
         try:
             with trio.move_on_after(SILENCE_SECONDS_MAX):
                 return await self._messenger.ask(
@@ -417,10 +424,10 @@ def _tokens(request: Request) -> tuple[str | None, str | None, str | None]:
     return key, player, admin
 
 
-def forward_of(shard: int, request: Request, number: int = 0) -> ForwardCall:
+def forward_of(target: Destination, request: Request, number: int = 0) -> ForwardCall:
     """Return a request as it is sent on; with a number, it is carried out once."""
     return ForwardCall(
-        shard,
+        target.shard,
         number,
         request.method,
         request.path,
@@ -430,6 +437,7 @@ def forward_of(shard: int, request: Request, number: int = 0) -> ForwardCall:
         request.body,
         request.address,
         request.body_too_large,
+        target.vouched,
     )
 
 

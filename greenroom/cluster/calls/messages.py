@@ -38,6 +38,8 @@ class ForwardCall(BusMessage, frozen=True):
     address: str
     """The client's address, which the sender has charged."""
     is_body_too_large: bool = False
+    vouched: Number = 0
+    """The player whose tokens were good at a third node; they are not looked at again."""
 
 
 class Forwarded(BusMessage, frozen=True):
@@ -100,3 +102,7 @@ class NotOwner(BusMessage, frozen=True):
     """The node that owns it as far as the answering one knows, 0 if it knows none."""
     epoch: Epoch
     """When that node became the owner."""
+    sent_on: Shard | None = None
+    """The shard whose owner is to be asked instead, if it is another one."""
+    vouched: Number = 0
+    """The player whose tokens are good, if that node is not to look at them."""

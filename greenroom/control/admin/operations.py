@@ -15,6 +15,7 @@ import msgspec
 
 from greenroom.actors.flows import games as game_flows
 from greenroom.actors.flows.listing import list_players
+from greenroom.actors.flows.spread.copies import change_game
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.game.messages import DescribeGame, GameView
 from greenroom.actors.game.refusals import GameNotFound
@@ -238,7 +239,7 @@ async def change_game_settings(
     """Change private settings, if any are given, and return them all. Secrets are not shown."""
     command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
     try:
-        settings = await context.world.games.ref(ask.game_id).ask(command)
+        settings = await change_game(context.world, ask.game_id, command)
     except (ActorStopped, GameNotFound):
         raise _no_game(ask.game_id) from None
     shown = {"game_id": ask.game_id, **shown_settings(settings)}

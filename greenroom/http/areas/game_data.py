@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.refusals import StatRefused
+from greenroom.actors.flows.spread.copies import change_game
 from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
@@ -79,7 +80,8 @@ async def get_game(caller: GameCaller) -> GameDocumentReply:
 )
 async def update_game(caller: AdminCaller, body: RawDocument) -> GameUpdateReply:
     """Replace the game document."""
-    updated_at = await caller.game.ask(ReplaceGameDocument(bytes(body)))
+    command = ReplaceGameDocument(bytes(body))
+    updated_at = await change_game(caller.world, caller.game_id, command)
     return GameUpdateReply(updated_at=timestamp(updated_at))
 
 

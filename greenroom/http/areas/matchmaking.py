@@ -158,7 +158,7 @@ async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) 
 @ENDPOINTS.add(JOIN_REQUEST, refusals=(RequestNotHis,))
 async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
     """Read the outcome of the caller's request."""
-    found, lobby = await read_request(caller.world, caller.player_id, request_id)
+    found, lobby = await read_request(caller.world, caller.game_id, caller.player_id, request_id)
     return RequestStatusReply(
         request=RequestView(
             request_id=found.request_id,

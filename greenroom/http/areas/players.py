@@ -64,7 +64,7 @@ from greenroom.contract.players import (
     UnbanReply,
 )
 from greenroom.http.areas.game_data import PlayerDataReadOnly
-from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
+from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, VouchedCaller
 from greenroom.http.errors import Unauthorized
 from greenroom.http.streams import Streamed
 from greenroom.http.table import Area, Auth, TokenTexts
@@ -145,7 +145,8 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
         )
         return _registered(caller, player, form)
     ticket = Ticket(body.platform_ticket, body.platform_identity, body.player_name, document)
-    signed_in = await sign_in(caller.world, caller.game, ticket, caller.address)
+    vouched = caller.player_id if isinstance(caller, VouchedCaller) else 0
+    signed_in = await sign_in(caller.world, caller.game, ticket, caller.address, vouched=vouched)
     reply = _registered(caller, signed_in.player, form)
     reply.auth, reply.platform_id = "platform", signed_in.platform_id
     if not signed_in.is_new:

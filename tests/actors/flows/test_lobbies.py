@@ -267,7 +267,7 @@ async def test_approval_takes_the_requesters_seat_or_none(arena: Arena, autojump
         arena.memory.automatic = True
         arena.memory.commit()
     assert sum(isinstance(outcome, str) for outcome in outcomes) == 1
-    request, _ = await read_request(arena.world, asker.player_id, request_id)
+    request, _ = await read_request(arena.world, arena.game.game_id, asker.player_id, request_id)
     is_in_lobby = arena.world.seats.lobby_of(asker.player_id) is not None
     assert request.status == ("approved" if is_in_lobby else "rejected")
 

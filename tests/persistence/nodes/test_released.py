@@ -142,11 +142,11 @@ async def test_replaced_project_keys_still_open_their_games(released_database: s
         await nursery.start(storage.run)
         find = storage.accounts.find_game_by_api_key
         found = {key: await find(key) for key in (b"old", b"older", b"hidden")}
-        shards = {key: await storage.accounts.find_shard_by_api_key(key) for key in found}
+        shards = {key: await storage.accounts.find_shards_by_api_key(key) for key in found}
         games = {game.game_id: game for game in await storage.accounts.load_games()}
         nursery.cancel_scope.cancel()
     assert found == {b"old": games[2], b"older": games[2], b"hidden": None}
-    assert shards[b"old"] == shards[b"older"] == (2, games[2].shards[0])
+    assert shards[b"old"] == shards[b"older"] == (2, games[2].shards)
     assert shards[b"hidden"] is None
 
 

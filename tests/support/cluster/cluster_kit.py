@@ -63,10 +63,15 @@ class Keys:
         self.memory = memory
         self.reads = 0
 
-    async def find_shard_by_api_key(self, key_hash: bytes) -> tuple[int, int] | None:
+    async def find_shards_by_api_key(self, key_hash: bytes) -> tuple[int, tuple[int, ...]] | None:
         self.reads += 1
         game = await self.memory.find_game_by_api_key(key_hash)
-        return None if game is None else (game.game_id, home_shard(game.game_id))
+        return None if game is None else (game.game_id, game.shards)
+
+    async def find_shard_by_token(self, token_hash: bytes) -> int | None:
+        self.reads += 1
+        player = await self.memory.find_player_by_token(token_hash)
+        return None if player is None else self.memory.shard_of_player(player)
 
 
 class Node(DispatchKit):
@@ -80,9 +85,7 @@ class Node(DispatchKit):
         self.messenger = Messenger(wire)
         self.keys = Keys(arena.memory)
         self.locator = Locator(self.keys)
-        self.forwarding = Forwarding(
-            arena.world.game_index, self.locator, self.shards, self.messenger
-        )
+        self.forwarding = Forwarding(arena.world, self.locator, self.shards, self.messenger)
         super().__init__(
             arena, in_flight_max=in_flight_max, limits=limits, elsewhere=self.forwarding
         )

@@ -151,7 +151,7 @@ class SimNode:
         self.keeper = keeper_of(world, self.store, studio)
         self.residents = SimResidents(world, self.keeper, self.store, self.hub)
         locator = Locator(self.store)
-        forwarding = Forwarding(world.game_index, locator, self.shards, messenger)
+        forwarding = Forwarding(world, locator, self.shards, messenger)
         self.dispatcher = Dispatcher(
             world,
             ENDPOINTS,

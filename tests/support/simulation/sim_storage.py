@@ -91,10 +91,15 @@ class NodeStore(Memory):
         await self.reach("load_online_players")
         return await super().load_online_players(after_id, limit, shards)
 
-    async def find_shard_by_api_key(self, key_hash: bytes) -> tuple[int, int] | None:
-        """Return the id and the shard of the game that a key opens."""
+    async def find_shards_by_api_key(self, key_hash: bytes) -> tuple[int, tuple[int, ...]] | None:
+        """Return the id and the shards of the game that a key opens."""
         game = await self.find_game_by_api_key(key_hash)
-        return None if game is None else (game.game_id, game.shards[0])
+        return None if game is None else (game.game_id, game.shards)
+
+    async def find_shard_by_token(self, token_hash: bytes) -> int | None:
+        """Return the shard of the player whom a token opens."""
+        player = await self.find_player_by_token(token_hash)
+        return None if player is None else self.shard_of_player(player)
 
 
 class NodeFriendships(MemoryFriendships):

@@ -1,0 +1,21 @@
+"""The questions of nodes about a game in several partitions, each with its handler.
+
+An answer comes from what this node has, and asks no other node. A question may be asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.flows.partitions import PullPlayer, pull_away
+from greenroom.actors.flows.spread.copies import DropCopy, drop_copy
+from greenroom.actors.world.others import Question
+from greenroom.actors.world.world import World
+
+ANSWERS: Final[dict[type[Question], Callable[[World, Any], Awaitable[msgspec.Struct]]]] = {
+    DropCopy: drop_copy,
+    PullPlayer: pull_away,
+}

@@ -1,0 +1,70 @@
+"""The other nodes as flows see them: what they ask each other; `cluster.asking` implements it.
+
+A question is answered from what one node has in memory. Whoever answers asks nobody else, so nodes
+cannot wait for each other.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import msgspec
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """Something that a node is asked. Fields that are added later need defaults."""
+
+
+AnyAnswer = TypeVar("AnyAnswer", bound=msgspec.Struct)
+
+
+class OtherNodes(Protocol):
+    """The nodes that have partitions of the games that this one has, too."""
+
+    def serves(self, shard: int) -> bool:
+        """Return whether this node owns a shard and has brought it up."""
+        ...
+
+    async def ask(
+        self, game_id: int, shard: int, question: Question, answer: type[AnyAnswer]
+    ) -> AnyAnswer:
+        """Ask the owner of a shard, which may be this node.
+
+        Args:
+            game_id: the game that the question is about.
+            shard: one of its partitions.
+            question: see `flows.spread.questions`.
+            answer: what is answered.
+
+        Raises:
+            ActorUnavailable: there is no answer in time; what was asked for may have happened.
+
+        Cancellation: what was asked for may have happened.
+        """
+        ...
+
+    async def gather(
+        self, game_id: int, question: Question, answer: type[AnyAnswer]
+    ) -> list[AnyAnswer]:
+        """Ask every node that has partitions of a game, this one included.
+
+        Together the answers cover each partition once, as each was at some moment in between.
+
+        Raises:
+            ActorUnavailable: some did not answer in time.
+
+        Cancellation changes nothing that the question does not.
+        """
+        ...
+
+    async def ask_all(
+        self, game_id: int, question: Question, answer: type[AnyAnswer], *, seconds_max: float
+    ) -> None:
+        """Ask every other node that may know a game, until each has answered or has ended.
+
+        Raises:
+            ActorUnavailable: some have done neither in time.
+
+        Cancellation: some may have been asked.
+        """
+        ...

@@ -1,0 +1,183 @@
+"""Games in several partitions over two nodes: each call works, whichever node it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from spread_kit import Client, Spread, SpreadNode, open_spread
+from trio.testing import MockClock
+from world_kit import Arena
+
+from greenroom.actors.flows.games import make_game_keys, rotate_game_keys
+
+
+@pytest.fixture
+async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
+    async with open_spread() as spread:
+        yield spread
+
+
+@pytest.fixture
+async def arena(spread: Spread) -> Arena:
+    return await spread.add_game()
+
+
+@pytest.fixture
+def home(spread: Spread) -> SpreadNode:
+    return spread.nodes[0]
+
+
+@pytest.fixture
+def other(spread: Spread) -> SpreadNode:
+    return spread.nodes[1]
+
+
+async def test_a_player_lives_where_they_registered_and_is_answered_at_both_nodes(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    for at in (home, other):
+        player = await spread.player(arena, at)
+        assert spread.home_of(player) is at
+        for reached in (home, other):
+            there = player.elsewhere(reached)
+            document = {"at": reached.wire.node_id}
+            await there.done("PUT", "game_data.php/player/update", document)
+            read = await there.done("GET", "game_data.php/player/get")
+            assert read["data"] == document
+        away = home if at is other else other
+        assert away.world.players.active(player.player_id) is None
+
+
+async def open_room(host: Client) -> str:
+    made = await host.done("POST", "game_room.php/create", {"room_name": "Den", "max_players": 4})
+    return str(made["room_id"])
+
+
+async def test_who_joins_in_another_partition_lives_there_then(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    host, guest = await spread.player(arena, other), await spread.player(arena, home)
+    room_id = await open_room(host)
+    await guest.done("POST", f"game_room.php/{room_id}/join")
+    assert spread.home_of(guest) is other
+    assert home.world.players.active(guest.player_id) is None
+    for reached in (home, other):
+        current = await guest.elsewhere(reached).done("GET", "game_room.php/current")
+        assert current["room"]["room_id"] == room_id
+    players = await guest.done("GET", "game_room.php/players")
+    assert {one["player_id"] for one in players["players"]} == {host.player_id, guest.player_id}
+
+
+async def test_friends_are_made_at_the_home_wherever_they_are(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    one, two = await spread.player(arena, other), await spread.player(arena, other)
+    for reached in (home, other):
+        asked = one.elsewhere(reached)
+        sent = await asked.done("POST", "friends.php/request", {"player_id": two.player_id})
+        assert sent["status"] == "pending"
+        answering = two.elsewhere(reached)
+        await answering.done("POST", "friends.php/accept", {"player_id": one.player_id})
+        listed = await asked.done("GET", "friends.php/list")
+        assert [friend["player_id"] for friend in listed["friends"]] == [two.player_id]
+        assert len(other.world.friendships.directory) == 0
+        await answering.done("POST", "friends.php/remove", {"player_id": one.player_id})
+
+
+async def test_an_unknown_token_is_refused_at_both_nodes(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    known = await spread.player(arena, other)
+    for reached in (home, other):
+        for token in ("junk", known.token[:-1] + ("a" if known.token[-1] != "a" else "b")):
+            refused = await Client(reached, arena, token).get("game_data.php/player/get")
+            assert refused.status == 401, refused
+
+
+async def test_a_rotated_key_opens_nothing_anywhere(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    player = await spread.player(arena, other)
+    assert other.world.games.active(arena.game.game_id) is not None  # its copy
+    keys = make_game_keys()
+    await rotate_game_keys(home.world, arena.game.game_id, keys)
+    for reached in (home, other):
+        assert (await player.elsewhere(reached).get("game_data.php/player/get")).status == 401
+
+
+async def test_the_games_document_is_written_at_the_home_and_read_everywhere(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    for number, reached in enumerate((home, other, home, other)):
+        owner = Client(reached, arena)
+        await owner.done("PUT", "game_data.php/game/update", {"n": number}, admin=True)
+        for reading in (home, other):
+            read = await Client(reading, arena).done("GET", "game_data.php/game/get")
+            assert read["data"] == {"n": number}
+
+
+async def test_an_owner_bans_players_of_both_nodes_at_either(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    for at in (home, other):
+        for reached in (home, other):
+            player = await spread.player(arena, at)
+            owner = Client(reached, arena)
+            ban = {"player_id": player.player_id, "ban_duration": "hour"}
+            await owner.done("POST", "game_players.php/ban", ban, admin=True)
+            for asked in (home, other):
+                assert (await player.elsewhere(asked).get("game_data.php/player/get")).status == 403
+            unban = {"player_id": player.player_id}
+            await owner.done("POST", "game_players.php/unban", unban, admin=True)
+            await player.done("GET", "game_data.php/player/get")
+
+
+async def open_lobby(host: Client, *, join_by_requests: bool = False) -> str:
+    body = {
+        "matchmaking_name": "Hall",
+        "max_players": 4,
+        "strict_full": False,
+        "join_by_requests": join_by_requests,
+        "host_switch": True,
+        "can_leave_room": True,
+        "realtime_room": False,
+    }
+    return str((await host.done("POST", "matchmaking.php/create", body))["matchmaking_id"])
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+async def test_a_requester_of_another_node_is_asked_for_and_pulled(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode, is_approved: bool
+):
+    host, guest = await spread.player(arena, other), await spread.player(arena, home)
+    lobby_id = await open_lobby(host, join_by_requests=True)
+    asked = await guest.done("POST", f"matchmaking.php/{lobby_id}/request")
+    request_id = asked["request_id"]
+    assert spread.home_of(guest) is home
+    for reached in (home, other):
+        status = await guest.elsewhere(reached).done("GET", f"matchmaking.php/{request_id}/status")
+        assert status["request"]["status"] == "pending"
+    answer = {"action": "approve" if is_approved else "reject"}
+    await host.elsewhere(home).done("POST", f"matchmaking.php/{request_id}/response", answer)
+    status = await guest.done("GET", f"matchmaking.php/{request_id}/status")
+    assert status["request"]["status"] == ("approved" if is_approved else "rejected")
+    assert spread.home_of(guest) is (other if is_approved else home)
+    current = await guest.done("GET", "matchmaking.php/current")
+    assert current["in_matchmaking"] is is_approved
+
+
+async def test_a_requester_who_sits_elsewhere_is_not_pulled(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    host, guest = await spread.player(arena, other), await spread.player(arena, home)
+    lobby_id = await open_lobby(host, join_by_requests=True)
+    asked = await guest.done("POST", f"matchmaking.php/{lobby_id}/request")
+    await open_room(guest)
+    answer = {"action": "approve"}
+    path = f"matchmaking.php/{asked['request_id']}/response"
+    refused = await host.post(path, answer)
+    assert refused.status == 400, refused
+    status = await guest.done("GET", f"matchmaking.php/{asked['request_id']}/status")
+    assert status["request"]["status"] == "rejected"
+    assert spread.home_of(guest) is home
