@@ -507,7 +507,8 @@ class Membership:
         """Take note of shards that were handed over to us, and bring them up."""
         owners = dict(taken.owners)
         news = [s for s, e in owners.items() if self._shards.note_owner(s, self._shards.node_id, e)]
-        ours = [s for s, e in owners.items() if self._shards.owned().get(s) == e]
+        owned = self._shards.owned()
+        ours = [s for s, e in owners.items() if owned.get(s) == e]
         self._adopt(ours, taken.audiences, has_more=taken.has_more)
         if news:
             self._opening.look()
