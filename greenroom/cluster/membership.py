@@ -395,8 +395,9 @@ class Membership:
         """
         takers = [node_id for node_id in self.takers() if node_id != dead]
         if self._shards.node_id in takers and self._may_claim():
-            share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
-            if share or proven:
+            owned = self._shards.shards_of(dead)
+            share = share_of(self._shards.node_id, takers, owned)
+            if share or proven or not owned:  # who owns nothing is ended, too, or it stays a taker
                 take = partial(self._records.take_over, dead, share, proven=proven)
                 self._take(dead, take, has_ended=has_ended)
 

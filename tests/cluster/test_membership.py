@@ -114,6 +114,23 @@ async def test_a_machine_without_power_is_taken_over_when_its_lease_runs_out(
         assert 1.5 < seconds < 3.6
 
 
+async def test_a_machine_that_lost_its_power_before_it_owned_anything_gets_no_shards(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        cluster.sizes = dict.fromkeys(range(SHARDS), 1)  # so that who joins gets none of them
+        (empty,) = cluster.start(1)
+        await seconds_until(lambda: empty.membership.is_served)
+        for other in (one, two, three):
+            cluster.network.cut(other.node_id, empty.node_id)
+            cluster.network.cut(empty.node_id, other.node_id)
+        await empty.kill(session_lingers=True)
+        await trio.sleep(5.0)
+        await two.kill()
+        await seconds_until(cluster.is_served)
+        assert cluster.shares()[one.node_id] + cluster.shares()[three.node_id] == SHARDS
+
+
 async def test_while_taking_waits_for_locks_the_lease_is_renewed(autojump_clock: Clock) -> None:
     async with running(3) as (cluster, (one, two, three)):
         cluster.database.take_seconds = 4.5
