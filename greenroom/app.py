@@ -290,6 +290,8 @@ def _member(link: ParentLink, behaviours: str, certificate: str) -> ClusterOptio
             PARENT: f"{socket.gethostname()}:{os.getppid()}",
         },
         tell_taken_over=lambda node_id: link.tell_soon(TookOver(node_id=node_id)),
+        parent_name=socket.gethostname(),
+        parent_told=lambda: link.parent_told,
     )
 
 

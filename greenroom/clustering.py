@@ -40,8 +40,10 @@ from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.ports import ClusterPorts
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.metrics import Metrics, Sample, Source
+from greenroom.http.metric_families import Family
+from greenroom.http.metrics import Metrics, Sample, Source, families_of
 from greenroom.join_check import HOST, WORKER, Neighbours
+from greenroom.metric_sources import parent_samples
 from greenroom.network.certificate import Certificate
 from greenroom.own_host import nats_options
 from greenroom.persistence.nodes.identity import NodeIdentity
@@ -50,6 +52,7 @@ from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.shard_lookup import DatabaseHomes
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
+from greenroom.workers.messages import ParentTold
 
 _logger = logging.getLogger(__name__)
 
@@ -77,6 +80,10 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """True for the one that does what is done once on a machine."""
     tell_taken_over: Callable[[int], object]
     """Called with each node of which this one takes shards over."""
+    parent_name: str
+    """What the metrics call its parent."""
+    parent_told: Callable[[], ParentTold | None]
+    """Returns what the parent has told of itself last."""
 
     def identity(self) -> NodeIdentity:
         """Return what others see of it."""
@@ -147,7 +154,12 @@ class Clustering:
         self._journal = system.storage.journal
         self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
         self.peers = NodePeers(
-            self._shards, self._messenger, self.membership, self._balancing, self._name
+            self._shards,
+            self._messenger,
+            self.membership,
+            self._balancing,
+            self._name,
+            parent=lambda: _parent_families(options),
         )
 
     def children(self) -> list[ChildSpec]:
@@ -235,6 +247,14 @@ class Clustering:
         about = "Shards that this node, deciding, has had moved between nodes by their load."
         moved = self._balancing.moved
         yield Sample("greenroom_cluster_shards_balanced", about, moved, kind="counter")
+
+
+def _parent_families(options: ClusterOptions) -> dict[str, list[Family]]:
+    """Return the metrics of a worker's parent, by its name; none before it has told any."""
+    told = options.parent_told()
+    if told is None:
+        return {}
+    return {options.parent_name: families_of(list(parent_samples(told.tree, told.log_lines)))}
 
 
 def _bus(settings: Settings, session: NodeSession, directory: Path) -> NatsBus | UnixBus:

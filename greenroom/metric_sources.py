@@ -232,8 +232,18 @@ def process_samples(scheduling_delay: Histogram) -> Iterator[Sample]:
     yield Sample("greenroom_build_info", "Always 1; the labels say what runs.", 1, labels)
     about = "How late the event loop wakes a task whose time has come; ten looks a second."
     yield Sample("greenroom_scheduling_delay_seconds", about, scheduling_delay)
+    yield from _log_samples(dict(lines_logged))
+
+
+def parent_samples(tree: TreeNode, log_lines: Mapping[str, int]) -> Iterator[Sample]:
+    """Tell of the parent of some workers, which serves no page itself."""
+    yield from tree_samples(tree)
+    yield from _log_samples(log_lines)
+
+
+def _log_samples(log_lines: Mapping[str, int]) -> Iterator[Sample]:
     about = "Lines logged since the process began, by level."
-    yield from count_samples("greenroom_log_lines", about, "level", dict(lines_logged))
+    yield from count_samples("greenroom_log_lines", about, "level", log_lines)
 
 
 def disk_samples(data_dir: Path) -> Iterator[Sample]:

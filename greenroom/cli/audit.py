@@ -56,7 +56,7 @@ def audit(
         since=since,
         game_id=game_id,
         player_id=player_id,
-        action=action,
+        action=action.replace("-", "_"),  # commands have hyphens: game rotate-keys
         actor=actor,
     )
     found = invocation.perform(ask)

@@ -102,6 +102,8 @@ class NodePeers:
         membership: Membership,
         balancing: Balancing,
         own_name: str,
+        *,
+        parent: Callable[[], dict[str, list[Family]]],
     ) -> None:
         """Ask over a messenger.
 
@@ -111,7 +113,9 @@ class NodePeers:
             membership: hands shards of this node over.
             balancing: knows how busy this node is.
             own_name: what this node is called.
+            parent: returns the metrics of the parent of this machine's workers, by its name.
         """
+        self._parent = parent
         self._shards = shards
         self._messenger = messenger
         self._membership = membership
@@ -214,8 +218,11 @@ class NodePeers:
             raise OperationRefused(f"Shard {shard} stays where it is: {error}.") from None
 
     async def families(self) -> dict[str, list[Family]]:
-        """Return the metrics of the other workers of this machine; see `Siblings`."""
-        found: dict[str, list[Family]] = {}
+        """Return the metrics of the other workers of this machine, and of their parent.
+
+        See `Siblings`.
+        """
+        found = self._parent()
 
         async def ask(node_id: int) -> None:
             try:

@@ -81,7 +81,7 @@ Source = Callable[[], Iterable[Sample]]
 
 
 class Siblings(Protocol):
-    """The other workers of this machine."""
+    """The other workers of this machine, and their parent."""
 
     @property
     def own_name(self) -> str:
@@ -185,6 +185,11 @@ class Metrics:
     def _render(self, samples: list[Sample]) -> bytes:
         """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
         return _text(self._collected(samples)) + generate_latest(self._process)
+
+
+def families_of(samples: list[Sample]) -> list[Family]:
+    """Return the families of some samples, as plain values."""
+    return plain(_families(samples))
 
 
 def _render_merged(by_node: Mapping[str, list[Family]]) -> bytes:

@@ -120,10 +120,16 @@ class GivenListeners:
                 nursery.cancel_scope.cancel()
 
     def close(self, take: Take | None = None) -> None:
-        """Leave them to the parent; if the whole server ends, take who is connected before."""
-        if self.is_over and take is not None:
-            for listener in self._now_served():
+        """Leave them to the parent; if the whole server ends, take who is connected before.
+
+        Nobody will accept from them then, so whoever connects later is refused at once.
+        """
+        if not self.is_over:
+            return
+        for listener in self._now_served():
+            if take is not None:
                 sockets.take_the_last(listener, take)
+            sockets.stop_listening(listener)
 
     def _now_served(self) -> list[socket.socket]:
         return [one for number in sorted(self._served) for one in self._by_worker[number]]

@@ -153,13 +153,24 @@ def take_the_last(listener: socket.socket, take: Callable[[socket.socket, str], 
 def _let_nobody_in(listener: socket.socket) -> None:
     """Have the kernel drop every packet to a listening socket, where it can.
 
-    A client whose first packet is dropped sends it again, and is then refused.
+    A client whose first packet is dropped sends it again, and is then refused. Some kernels permit
+    a filter to root alone; then a connection may still come before the socket is closed.
     """
     if sys.platform == "linux":
         drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, 0))
         program = struct.pack("HP", 1, ctypes.addressof(drop_all))
         with suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+
+
+def stop_listening(listener: socket.socket) -> None:
+    """Have clients refused from now on, though other processes hold the same socket open.
+
+    It cannot be undone: a socket that listens again gets no share of its port. Only Linux can do
+    it; elsewhere clients wait until all processes have closed the socket.
+    """
+    with suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 def leave_unpaced(connected: socket.socket) -> None:

@@ -26,7 +26,7 @@ from greenroom.persistence.errors import (
 logger = logging.getLogger(__name__)
 
 LOG_SECONDS = 60.0
-"""The seconds between two log lines about the same statement and kind of failure."""
+"""The seconds between two log lines about the same statement and SQLSTATE."""
 
 _AWAY = frozenset({"08000", "08003", "08006", "57P01", "57P02", "57P03"})
 _SLOW_CLASSES = frozenset({"40", "55"})
@@ -90,7 +90,8 @@ class _Trouble:
 class ReadTroubles:
     """The reads that fail now, and how many ever did.
 
-    It is bounded by the number of statements that there are: each is remembered once.
+    It is bounded by the number of statements that there are, and of SQLSTATEs: each statement is
+    remembered once, and each of its SQLSTATEs is logged for itself.
     """
 
     def __init__(self, gate_seconds: float) -> None:
@@ -103,7 +104,7 @@ class ReadTroubles:
         self._gate_seconds = gate_seconds
         self._open: dict[_Key, _Trouble] = {}
         self._begun = trio.Event()
-        self._told: dict[tuple[_Key, Failure], tuple[float, int]] = {}
+        self._told: dict[tuple[_Key, str], tuple[float, int]] = {}
         self._failed: Counter[Failure] = Counter(dict.fromkeys(Failure, 0))
         self.writes_refused = 0
         """Changes outside of the committer that the database refused."""
@@ -152,7 +153,7 @@ class ReadTroubles:
     def note_refused_write(self, queries: Sequence[Query], error: DatabaseError) -> None:
         """Count and log a change that the database refuses. It is not tried again."""
         self.writes_refused += 1
-        if (left_out := self._left_out(_key(queries), Failure.REFUSED)) is not None:
+        if (left_out := self._left_out(_key(queries), f"write {_sqlstate(error)}")) is not None:
             logger.error("the database refused a write: %s", words_for(error) + left_out)
 
     def crowded(self, text: str) -> StorageUnavailable:
@@ -174,7 +175,7 @@ class ReadTroubles:
 
     def _tell(self, key: _Key, failure: Failure, error: DatabaseError) -> None:
         """Log the database's own words, and what to do about them."""
-        left_out = self._left_out(key, failure)
+        left_out = self._left_out(key, f"{failure} {_sqlstate(error)}")
         if left_out is None:
             return
         if failure.is_refusal:
@@ -182,15 +183,20 @@ class ReadTroubles:
         else:
             logger.warning("a read of the database failed: %s", words_for(error) + left_out)
 
-    def _left_out(self, key: _Key, failure: Failure) -> str | None:
+    def _left_out(self, key: _Key, what: str) -> str | None:
         """Return how many lines were left out, in words; None if this line is left out, too."""
         now = trio.current_time()
-        last, count = self._told.get((key, failure), (-math.inf, 0))
+        last, count = self._told.get((key, what), (-math.inf, 0))
         if now - last < LOG_SECONDS:
-            self._told[key, failure] = last, count + 1
+            self._told[key, what] = last, count + 1
             return None
-        self._told[key, failure] = now, 0
+        self._told[key, what] = now, 0
         return f" ({count} more within the last {now - last:.0f} s)" if count else ""
+
+
+def _sqlstate(error: DatabaseError) -> str:
+    """Return the SQLSTATE, empty if Postgres has not told any."""
+    return error.sqlstate if isinstance(error, QueryFailed) else ""
 
 
 def _key(queries: Sequence[Query]) -> _Key:
@@ -218,6 +224,6 @@ def words_for(error: DatabaseError) -> str:
     """Return the database's own words, and what an operator can do."""
     if isinstance(error, DatabaseConnectionRefused):
         return str(error)  # it says what to do
-    sqlstate = error.sqlstate if isinstance(error, QueryFailed) else ""
+    sqlstate = _sqlstate(error)
     fitting = (advice for start, advice in _ADVICE if sqlstate.startswith(start))
     return f"{error}; {next(fitting, 'the log of Postgres says more')}"

@@ -55,7 +55,7 @@ class ChildProcess:
         *,
         environment: Callable[[], Mapping[str, str]],
         descriptors: Callable[[], Sequence[int]],
-        farewell: bytes,
+        farewell: Callable[[], bytes],
         shutdown_seconds: float,
     ) -> None:
         """Prepare; nothing is spawned before `run`.
@@ -151,7 +151,7 @@ class ChildProcess:
         if process.poll() is not None:
             return
         with suppress(ChannelClosed):
-            await channel.send(self._farewell)
+            await channel.send(self._farewell())
         process.send_signal(signal.SIGTERM)
         with trio.move_on_after(self._shutdown_seconds):
             await process.wait()

@@ -32,6 +32,7 @@ from greenroom.workers.messages import (
     Leaving,
     NodeEnded,
     NotStarted,
+    ParentTold,
     ServeAlso,
     Started,
     TookOver,
@@ -91,6 +92,7 @@ class Worker:
         *,
         node_ended: Callable[[int], None],
         node_replaced: Callable[[int], None],
+        parent_tells: Callable[[], ParentTold],
     ) -> None:
         """Prepare; nothing is spawned before `run`.
 
@@ -101,7 +103,9 @@ class Worker:
             changed: called when the worker has come or gone.
             node_ended: called with its node once its process has ended for certain.
             node_replaced: called with the node whose shards it has taken over.
+            parent_tells: returns what its metrics show of the parent.
         """
+        self._parent_tells = parent_tells
         self.number = number
         self.restarts = 0
         self.state = "stopped"
@@ -240,8 +244,11 @@ class Worker:
             await self._wait_started(channel)
             _logger.info("%s serves (pid %d)", self.name, pid)
             task_status.started()
+            told: ParentTold | None = None
             while True:
-                self._take(await self._hear(channel))
+                self._take(await self._hear(channel))  # its signs of life set the pace
+                if (telling := self._parent_tells()) != told and await self.tell(telling):
+                    told = telling
         finally:
             self._channel = None
 
@@ -307,6 +314,7 @@ class Crew:
         count: int,
         begin: Callable[[int], Begin],
         process: Callable[[int, Conversation], ChildProcess],
+        parent_tells: Callable[[], ParentTold],
     ) -> None:
         """Prepare; nothing is spawned before `run`.
 
@@ -314,6 +322,7 @@ class Crew:
             count: how many workers there are.
             begin: makes a worker's first message, anew for each start.
             process: makes the process of a worker.
+            parent_tells: returns what the workers' metrics show of the parent.
         """
         self._news = trio.Event()
         self.workers = [
@@ -324,6 +333,7 @@ class Crew:
                 self._note_news,
                 node_ended=self._note_ended,
                 node_replaced=self._note_replaced,
+                parent_tells=parent_tells,
             )
             for number in range(1, count + 1)
         ]

@@ -79,13 +79,25 @@ class LeaveCluster(CrewMessage, frozen=True):
 
 
 class StopAll(CrewMessage, frozen=True):
-    """The whole server stops: hand nothing over."""
+    """All workers stop: hand nothing over."""
+
+    is_final: bool
+    """False if they are started again with the same sockets, as after a crash of Postgres."""
 
 
 class Perform(CrewMessage, frozen=True):
     """A call of the command line; its connection comes with it."""
 
     line: bytes
+
+
+class ParentTold(CrewMessage, frozen=True):
+    """What the metrics show of the parent itself. It replaces what was told before."""
+
+    tree: TreeNode
+    """Without what is below a worker."""
+    log_lines: dict[str, int]
+    """Lines that the parent has logged, by level."""
 
 
 class DrawTree(CrewMessage, frozen=True):
@@ -135,7 +147,16 @@ class Drawn(CrewMessage, frozen=True):
 
 
 FromParent = (
-    Begin | ServeAlso | NodeEnded | Drain | Reload | LeaveCluster | StopAll | Perform | DrawTree
+    Begin
+    | ServeAlso
+    | NodeEnded
+    | Drain
+    | Reload
+    | LeaveCluster
+    | StopAll
+    | Perform
+    | DrawTree
+    | ParentTold
 )
 FromWorker = Started | NotStarted | HandedOver | Leaving | Alive | TookOver | Drawn
 

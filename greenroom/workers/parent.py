@@ -33,6 +33,7 @@ from greenroom.control.protocol import Call, CallOutcome, socket_path
 from greenroom.control.ready import Ready, no_ready_file_left, ready
 from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
+from greenroom.logs import lines_logged
 from greenroom.own_host import own_host
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.setting_masks import masked
@@ -42,7 +43,7 @@ from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
 from greenroom.workers.crew import Crew
-from greenroom.workers.messages import Begin, Drain, Perform, Reload, StopAll, encode
+from greenroom.workers.messages import Begin, Drain, ParentTold, Perform, Reload, StopAll, encode
 from greenroom.workers.ports import Ports
 from greenroom.workers.settings import settings_of_worker
 
@@ -128,8 +129,10 @@ class _Parent:
         self._advertise = advertise
         self._sources = sources
         self._command = command
+        self._is_ending = False
+        """True once nothing is started again."""
         self._database = DatabaseService(settings, connections_for(count))
-        self.crew = Crew(count, self._begin, self._process)
+        self.crew = Crew(count, self._begin, self._process, self._told)
         children = [
             ChildSpec("workers", self.crew, shutdown_seconds=self._stop_seconds + 10.0),
             ChildSpec("control", _Control(self, socket_path(settings.data_dir))),
@@ -161,7 +164,11 @@ class _Parent:
         return any(worker.is_up for worker in self.crew.workers)
 
     async def hand_over(self) -> None:
-        """Hand over to other machines, if this is one of several; see `Served`."""
+        """Hand over to other machines, if this is one of several; see `Served`.
+
+        It is asked for before every stop by a signal.
+        """
+        self._is_ending = True
         if self._advertise is not None:
             await self.crew.hand_over()
 
@@ -200,6 +207,11 @@ class _Parent:
         queued = sum(child.mailbox for child in children)
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
+    def _told(self) -> ParentTold:
+        """Return what the metrics of the workers show of this process."""
+        tree = TreeNode("greenroom", "running", children=self._supervisor.branches())
+        return ParentTold(tree, dict(lines_logged))
+
     def settings_in_force(self) -> SettingsInForce:
         """Return the settings of the whole server, without any secret."""
         return SettingsInForce(os.getpid(), masked(self._settings), dict(self._sources))
@@ -227,7 +239,7 @@ class _Parent:
             talk,
             environment=lambda: os.environ | {"PYTHONPATH": _HERE},
             descriptors=lambda: [self._lock, *self._ports.given_to(number).descriptors()],
-            farewell=encode(StopAll()),
+            farewell=lambda: encode(StopAll(is_final=self._is_ending)),
             shutdown_seconds=self._stop_seconds,
         )
 

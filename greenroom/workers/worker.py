@@ -27,6 +27,7 @@ from greenroom.workers.messages import (
     HandedOver,
     LeaveCluster,
     NodeEnded,
+    ParentTold,
     Perform,
     Reload,
     ServeAlso,
@@ -73,6 +74,8 @@ class ParentLink:
         """Hold what `join` has received."""
         self.begin = begin
         self.ports = ports
+        self.parent_told: ParentTold | None = None
+        """What the parent has told of itself, once it has."""
         self._channel = channel
         self._calls = 0
         self._giving_news, self._news = trio.open_memory_channel[CrewMessage](NEWS_MAX)
@@ -132,9 +135,12 @@ class ParentLink:
                 await served.reload()
             case LeaveCluster():
                 nursery.start_soon(self._leave_cluster, served)
-            case StopAll():
-                self.ports.note_end()
+            case StopAll(is_final=is_final):
+                if is_final:
+                    self.ports.note_end()
                 served.stop()
+            case ParentTold():
+                self.parent_told = message
             case DrawTree():
                 await self.tell(Drawn(served.draw()))
             case Perform(line=line):

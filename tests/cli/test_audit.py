@@ -216,6 +216,8 @@ def test_the_command_and_the_admin_key_are_noted_beside_a_server_and_read_withou
         assert api.call("POST", "/api/game_players.php/unban", body, admin=True).status == 404
         done = command("player", "delete", str(player_id), "--yes", data_dir=data_dir)
         assert done.status == 0, done.err
+        rotate = ("game", "rotate-keys", str(game.game_id), "--project-only", "--yes")
+        assert command(*rotate, data_dir=data_dir).status == 0
         beside = command("audit", "--json", data_dir=data_dir).json
     finally:
         assert server.stop() == 0
@@ -229,10 +231,17 @@ def test_the_command_and_the_admin_key_are_noted_beside_a_server_and_read_withou
         ("player.unban", f"admin key {mark}", "done"),
         ("player.unban", f"admin key {mark}", "refused"),
         ("player.delete", user_text(), "done"),
+        ("game.rotate_keys", user_text(), "done"),
     ]
     shown = command(
         "audit", "--player", str(player_id), data_dir=data_dir, DATABASE_URL=database_url
     )
     assert shown.out.count("\n") == 4, shown.out
+    both = ("game.rotate_keys", "game.rotate-keys")  # as the log has it, and as the command is
+    for action in both:
+        found = command(
+            "audit", "--action", action, "--json", data_dir=data_dir, DATABASE_URL=database_url
+        )
+        assert [act["outcome"] for act in found.json["acts"]] == ["done"]
     refused = command("audit", "--since", "1w", data_dir=data_dir)
     assert refused.status == 2

@@ -144,6 +144,20 @@ def test_refused_reads_are_told_counted_and_end_readiness_until_they_work_again(
     assert "the database reads again what it did not" in refusing.server.log.read_text()
 
 
+def test_another_reason_for_the_same_read_is_told_at_once(refusing: Refusing) -> None:
+    for harm, repair in (
+        ("REVOKE SELECT ON players FROM {role}", "GRANT SELECT ON players TO {role}"),
+        ("ALTER TABLE players RENAME TO others", "ALTER TABLE others RENAME TO players"),
+    ):
+        refusing.sql(harm)
+        assert log_in(refusing.api, UNKNOWN_TOKEN) == 500
+        refusing.sql(repair)
+        block_until(lambda: refusing.readiness() == 200)
+    told = refusing.refusals()
+    assert [line for line in told if "SQLSTATE 42501" in line]
+    assert [line for line in told if "SQLSTATE 42P01" in line]
+
+
 def test_a_reader_that_cannot_connect_ends_readiness_though_the_writer_can(
     refusing: Refusing,
 ) -> None:

@@ -16,6 +16,8 @@ from greenroom.network.listeners import GivenListeners, Listeners, OwnListeners
 from greenroom.network.sockets import bind_tcp, port_of
 
 CLIENTS = 20
+SO_LOCK_FILTER = 44
+"""Python has no name for it. No filter can be attached to such a socket any more."""
 GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -111,9 +113,13 @@ async def test_a_sibling_stands_in_while_a_worker_is_away_and_no_longer(
         client.close()
 
 
+@pytest.mark.parametrize("may_filter", [True, False])
 async def test_at_the_end_of_the_whole_server_the_last_are_taken_and_nobody_else(
-    shared: dict[int, list[socket.socket]],
+    shared: dict[int, list[socket.socket]], may_filter: bool
 ):
+    if not may_filter:  # as some kernels have it for ordinary users
+        for each in (*shared[1], *shared[2]):
+            each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
     ends = [as_given(shared, number) for number in (1, 2)]
     clients = list(connect(port_of(shared[1])))
     for each in ends:
@@ -122,13 +128,8 @@ async def test_at_the_end_of_the_whole_server_the_last_are_taken_and_nobody_else
     for client in clients:
         assert await greeting_of(client) == b""  # taken and closed in order, not reset
         client.close()
-    late = socket.socket()
-    late.setblocking(False)
-    assert late.connect_ex(("127.0.0.1", port_of(shared[1]))) != 0
-    with trio.move_on_after(0.2) as patience:
-        await trio.lowlevel.wait_writable(late)
-    assert patience.cancelled_caught, "somebody let it in"
-    late.close()
+    with pytest.raises(ConnectionRefusedError):  # though the parent holds the sockets open
+        socket.create_connection(("127.0.0.1", port_of(shared[1])))
 
 
 @pytest.mark.parametrize("server", ["greenroom", "hypercorn"])

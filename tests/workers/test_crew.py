@@ -16,9 +16,18 @@ from waiting import until
 
 from greenroom.config import Settings
 from greenroom.supervisors.processes import ChildProcess, Conversation
+from greenroom.supervisors.tree import TreeNode
 from greenroom.workers import crew as module
 from greenroom.workers.crew import Crew, WorkerNotStarted, WorkersGivenUp
-from greenroom.workers.messages import Begin, Drain, GivenSockets, Perform, StopAll, encode
+from greenroom.workers.messages import (
+    Begin,
+    Drain,
+    GivenSockets,
+    ParentTold,
+    Perform,
+    StopAll,
+    encode,
+)
 
 WORKER = (
     PRELUDE
@@ -82,7 +91,8 @@ class Told:
     def __init__(self, directory: Path, start: str = "pass", count: int = 2) -> None:
         self.directory = directory
         self.start = start
-        self.crew = Crew(count, self._begin, self._process)
+        self.log_lines = {"error": 0}
+        self.crew = Crew(count, self._begin, self._process, self._told)
 
     def _begin(self, number: int) -> Begin:
         return Begin(
@@ -102,11 +112,21 @@ class Told:
             talk,
             environment=environment,
             descriptors=list,
-            farewell=encode(StopAll()),
+            farewell=lambda: encode(StopAll(is_final=True)),
             shutdown_seconds=20.0,
         )
 
+    def _told(self) -> ParentTold:
+        return ParentTold(TreeNode("greenroom", "running"), dict(self.log_lines))
+
     def said_to(self, number: int) -> list[str]:
+        """Return what a worker was told, but for what the parent has told of itself."""
+        return [line for line in self._lines(number) if not line.startswith("ParentTold")]
+
+    def said_of_parent_to(self, number: int) -> list[str]:
+        return [line for line in self._lines(number) if line.startswith("ParentTold")]
+
+    def _lines(self, number: int) -> list[str]:
         return (self.directory / str(number)).read_text().splitlines()
 
     def has_heard(self, number: int, text: str) -> Callable[[], bool]:
@@ -131,7 +151,16 @@ async def test_all_are_started_and_at_the_end_told_that_all_stop(tmp_path: Path)
         await told.crew.tell_all(Drain())
         assert [worker.shown().node_id for worker in told.crew.workers] == [101, 201]
         await until(told.has_heard(2, "Drain()"))
-    assert told.said_to(1)[-1] == "StopAll()"
+    assert told.said_to(1)[-1] == "StopAll(is_final=True)"
+
+
+async def test_what_the_parent_tells_of_itself_is_told_when_it_changes(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running():
+        await until(lambda: all(len(told.said_of_parent_to(each)) == 1 for each in (1, 2)))
+        told.log_lines["error"] = 7
+        await until(lambda: all("7" in told.said_of_parent_to(each)[-1] for each in (1, 2)))
+        assert [len(told.said_of_parent_to(each)) for each in (1, 2)] == [2, 2]
 
 
 async def test_a_worker_that_is_killed_starts_again_and_its_siblings_know(tmp_path: Path):

@@ -297,6 +297,24 @@ def test_a_backup_is_made_beside_the_workers_and_a_restore_is_refused(running: C
     assert_one_sentence(refused, "A server runs on")
 
 
+def test_a_killed_embedded_postgres_counts_once_as_a_restart_of_the_parents(running: Crew):
+    pid = int((running.data_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+    api = Api(running.address, running.new_game("metrics"))
+    os.kill(pid, signal.SIGKILL)
+    line = re.compile(
+        rf'^greenroom_restarts_total{{node="{re.escape(socket.gethostname())}",'
+        r'service="greenroom/postgres"} (\S+)$',
+        re.MULTILINE,
+    )
+
+    def counted() -> list[str]:
+        return line.findall(api.call("GET", "/metrics").body.decode())
+
+    block_until(lambda: counted() == ["1.0"])
+    page = api.call("GET", "/metrics").body.decode()
+    assert f'greenroom_log_lines_total{{level="warning",node="{socket.gethostname()}"}}' in page
+
+
 def test_doctor_knows_workers(running: Crew):
     done = command("doctor", "--json", data_dir=running.data_dir, GREENROOM_WORKERS="2")
     checks = {check["name"]: check for check in done.json["checks"]}

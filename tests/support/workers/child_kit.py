@@ -55,7 +55,7 @@ def child(program: str, heard: Heard, shutdown_seconds: float = 20.0) -> ChildPr
         heard,
         environment=environment,
         descriptors=list,
-        farewell=b"farewell",
+        farewell=lambda: b"farewell",
         shutdown_seconds=shutdown_seconds,
     )
 
