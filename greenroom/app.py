@@ -160,7 +160,7 @@ async def work(link: ParentLink) -> None:
                 )
                 served = _Worker(link, listening, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
-                outer.start_soon(link.tell_alive)
+                outer.start_soon(link.tell_alive, served)
                 outer.start_soon(link.tell_news)
                 await outer.start(served.watch_signals)
                 await nursery.start(root.run)
@@ -333,6 +333,9 @@ class _Worker:
 
     def draw(self) -> TreeNode:
         return self._root.node()
+
+    def database_fails(self) -> bool:
+        return self._root.server.database_fails
 
     async def take(self, line: bytes, stream: trio.SocketStream) -> None:
         await Desk(self._root.server.admin_context()).take(line, stream)

@@ -108,6 +108,7 @@ class Clustering:
         shared, homes = session.installation, DatabaseHomes(system.storage.loaders)
         self._settings = settings
         self._name = options.name
+        self._parent_told = options.parent_told
         self._session = session
         self._world = world
         self.bus = _bus(settings, session, options.bus_directory)
@@ -226,8 +227,14 @@ class Clustering:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether this node may serve, and is not about to stop."""
-        return self._guard.is_trusted and not self.membership.is_draining
+        """Return whether this node may serve, is not about to stop, and no worker is refused.
+
+        Each of the workers meets a refusal of the database only where it asks. A probe reaches any
+        of them, and each passes calls on to the others.
+        """
+        told = self._parent_told()
+        is_well = told is None or not told.database_fails
+        return is_well and self._guard.is_trusted and not self.membership.is_draining
 
     def samples(self) -> Iterator[Sample]:
         """Tell the metrics."""

@@ -112,6 +112,11 @@ class Node:
         assert self._system is not None
         return self._system.storage
 
+    @property
+    def database_fails(self) -> bool:
+        """Return whether the database refuses, or does not answer; False before the first start."""
+        return self._system is not None and bool(self._system.storage.failures)
+
     def branches(self) -> list[TreeNode]:
         """Return the services as tree nodes; none before the first start."""
         return [] if self._supervisor is None else self._supervisor.branches()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -155,16 +156,22 @@ def with_common_options(
 
 
 def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return a text unchanged if it is valid UTF-8, which bytes from a shell need not be.
+    """Return a text if it is valid UTF-8, which bytes from a shell need not be.
+
+    Without a locale of UTF-8, Python has taken its letters beyond ASCII for undecodable bytes.
 
     Raises:
         BadParameter: it is not.
     """
     try:
         value.encode()
+        return value
     except UnicodeEncodeError:
+        pass
+    try:
+        return os.fsencode(value).decode()
+    except UnicodeError:
         raise click.BadParameter("not valid UTF-8") from None
-    return value
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

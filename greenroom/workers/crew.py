@@ -111,6 +111,8 @@ class Worker:
         self.state = "stopped"
         self.node_id = 0
         self.first_game: FirstGame | None = None
+        self.database_fails = False
+        """True if the database fails it, as it has said last."""
         self._begin = begin
         self._changed = changed
         self._node_ended = node_ended
@@ -179,7 +181,7 @@ class Worker:
             _logger.warning("%s", how)
         if self.node_id:
             self._node_ended(self.node_id)
-        self.node_id, self._is_replaced = 0, False
+        self.node_id, self._is_replaced, self.database_fails = 0, False, False
         self._handed_over.set()
         self._become("stopped")
 
@@ -298,8 +300,8 @@ class Worker:
                 for waiting in drawings:
                     with suppress(trio.WouldBlock, trio.BrokenResourceError):
                         waiting.send_nowait(tree)
-            case Alive():
-                pass
+            case Alive(database_fails=database_fails):
+                self.database_fails = database_fails
 
     def _become(self, state: str) -> None:
         self.state = state
@@ -358,6 +360,11 @@ class Crew:
                 await self._tell_news()
         except* WorkersGivenUp as group:
             raise WorkersGivenUp(str(group.exceptions[0])) from None
+
+    @property
+    def database_fails(self) -> bool:
+        """Return whether the database fails any worker."""
+        return any(worker.database_fails for worker in self.workers)
 
     def branches(self) -> list[TreeNode]:
         """Return the workers, without what is below them."""

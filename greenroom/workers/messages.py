@@ -98,6 +98,8 @@ class ParentTold(CrewMessage, frozen=True):
     """Without what is below a worker."""
     log_lines: dict[str, int]
     """Lines that the parent has logged, by level."""
+    database_fails: bool
+    """True if the database fails any worker. It is the same for all, so none is ready then."""
 
 
 class DrawTree(CrewMessage, frozen=True):
@@ -132,6 +134,9 @@ class Leaving(CrewMessage, frozen=True):
 
 class Alive(CrewMessage, frozen=True):
     """A sign of life from the event loop."""
+
+    database_fails: bool = False
+    """True if the database refuses this worker, or does not answer it."""
 
 
 class TookOver(CrewMessage, frozen=True):

@@ -208,9 +208,9 @@ class _Parent:
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
     def _told(self) -> ParentTold:
-        """Return what the metrics of the workers show of this process."""
+        """Return what the workers know of this process and of each other."""
         tree = TreeNode("greenroom", "running", children=self._supervisor.branches())
-        return ParentTold(tree, dict(lines_logged))
+        return ParentTold(tree, dict(lines_logged), self.crew.database_fails)
 
     def settings_in_force(self) -> SettingsInForce:
         """Return the settings of the whole server, without any secret."""

@@ -66,6 +66,10 @@ class WorkerServed(Served, Protocol):
         """Draw the supervision tree."""
         ...
 
+    def database_fails(self) -> bool:
+        """Return whether the database refuses this worker, or does not answer it."""
+        ...
+
 
 class ParentLink:
     """The link to the parent."""
@@ -75,7 +79,7 @@ class ParentLink:
         self.begin = begin
         self.ports = ports
         self.parent_told: ParentTold | None = None
-        """What the parent has told of itself, once it has."""
+        """The last that the parent has told of itself."""
         self._channel = channel
         self._calls = 0
         self._giving_news, self._news = trio.open_memory_channel[CrewMessage](NEWS_MAX)
@@ -98,10 +102,10 @@ class ParentLink:
         async for message in self._news:
             await self.tell(message)
 
-    async def tell_alive(self) -> None:
+    async def tell_alive(self, served: WorkerServed) -> None:
         """Give signs of life until cancelled."""
         while True:
-            await self.tell(Alive())
+            await self.tell(Alive(served.database_fails()))
             await trio.sleep(ALIVE_SECONDS)
 
     async def listen(self, served: WorkerServed, calls: Calls) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pwd
 import shlex
@@ -101,6 +102,14 @@ def test_a_data_directory_may_have_any_name_without_utf_8(word: str, data_dir: P
     else:
         assert_no_bug(done, 1)
         assert b"is not UTF-8: choose another --data-dir" in done.stderr
+
+
+def test_names_may_have_any_letters_without_utf_8(server: ServerProcess) -> None:
+    place = ("--json", "--data-dir", str(server.data_dir))
+    done = greenroom("game", "create", "Übung", *place, **NO_UTF_8)
+    assert_no_bug(done, 0)
+    assert json.loads(done.stdout)["name"] == "Übung"
+    assert_no_bug(greenroom("game", "create", "b\udce9d", *place, **NO_UTF_8), 2)
 
 
 @pytest.mark.parametrize("arguments", ["config show", "config show --json", "--help", "--version"])

@@ -118,8 +118,8 @@ async def test_at_the_end_of_the_whole_server_the_last_are_taken_and_nobody_else
     shared: dict[int, list[socket.socket]], may_filter: bool
 ):
     if not may_filter:  # as some kernels have it for ordinary users
-        for each in (*shared[1], *shared[2]):
-            each.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
+        for bound in (*shared[1], *shared[2]):
+            bound.setsockopt(socket.SOL_SOCKET, SO_LOCK_FILTER, 1)
     ends = [as_given(shared, number) for number in (1, 2)]
     clients = list(connect(port_of(shared[1])))
     for each in ends:

@@ -117,7 +117,9 @@ class Told:
         )
 
     def _told(self) -> ParentTold:
-        return ParentTold(TreeNode("greenroom", "running"), dict(self.log_lines))
+        return ParentTold(
+            TreeNode("greenroom", "running"), dict(self.log_lines), self.crew.database_fails
+        )
 
     def said_to(self, number: int) -> list[str]:
         """Return what a worker was told, but for what the parent has told of itself."""

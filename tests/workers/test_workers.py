@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from child_kit import is_alive
 from command_kit import assert_one_sentence, command
@@ -18,6 +19,11 @@ from postgres_kit import PostgresProcess
 from server_kit import Api
 from waiting import block_until
 from workers_kit import Crew, crew
+
+from greenroom.control.admin.messages import ShowPlayer
+from greenroom.control.client import call
+from greenroom.control.errors import ControlError
+from greenroom.control.protocol import socket_path
 
 CALLS = 40
 """Connections that the kernel spreads over the workers: none is left out but by a wonder."""
@@ -313,6 +319,30 @@ def test_a_killed_embedded_postgres_counts_once_as_a_restart_of_the_parents(runn
     block_until(lambda: counted() == ["1.0"])
     page = api.call("GET", "/metrics").body.decode()
     assert f'greenroom_log_lines_total{{level="warning",node="{socket.gethostname()}"}}' in page
+
+
+def test_a_refusal_that_one_worker_meets_ends_the_readiness_of_all(
+    data_dir: Path, database_url: str
+):
+    with (
+        crew(data_dir, 2, "--database-url", database_url) as server,
+        psycopg.connect(database_url, autocommit=True) as connection,
+    ):
+        game = server.new_game()
+        player_id, _ = Api(server.address, game).register()
+        urls = [urlsplit(node.own_http or "") for node in server.nodes()]
+        workers = [Api((url.hostname or "", url.port or 0), game) for url in urls]
+
+        def readiness() -> list[int]:
+            return [worker.call("GET", "/readyz").status for worker in workers]
+
+        block_until(lambda: readiness() == [200, 200])
+        connection.execute("ALTER TABLE bans RENAME TO bans_away")
+        with pytest.raises(ControlError, match="SQLSTATE 42P01"):
+            call(socket_path(data_dir), ShowPlayer(player_id=player_id))
+        block_until(lambda: readiness() == [503, 503])
+        connection.execute("ALTER TABLE bans_away RENAME TO bans")
+        block_until(lambda: readiness() == [200, 200])
 
 
 def test_doctor_knows_workers(running: Crew):
