@@ -81,7 +81,7 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     tell_taken_over: Callable[[int], object]
     """Called with each node of which this one takes shards over."""
     parent_name: str
-    """What the metrics call its parent."""
+    """The name of its parent in the metrics."""
     parent_told: Callable[[], ParentTold | None]
     """Returns what the parent has told of itself last."""
 

@@ -92,7 +92,7 @@ class Perform(CrewMessage, frozen=True):
 
 
 class ParentTold(CrewMessage, frozen=True):
-    """What the metrics show of the parent itself. It replaces what was told before."""
+    """The part of the metrics that is of the parent itself. It replaces what was told before."""
 
     tree: TreeNode
     """Without what is below a worker."""
