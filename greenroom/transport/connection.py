@@ -181,7 +181,7 @@ class RealtimeConnection(Outbox):
             self._put(arrived.answer)
         else:
             self._begin(arrived.opening)
-            await self._admit(arrived.opening)
+            await self._admit(arrived.opening, arrived.as_of)
             await self._converse(arrived.rest)
 
     def _begin(self, opening: Opening) -> None:
@@ -371,14 +371,14 @@ class RealtimeConnection(Outbox):
             raise Lost from None
         raise Lost
 
-    async def _admit(self, opening: Opening) -> None:
+    async def _admit(self, opening: Opening, as_of: int | None) -> None:
         """Let the client in, or close with the reason why not."""
         context, member = self._context, None
         if opening.token is None:
             self._turn_away(opening, "Token required", REALTIME_HINTS["required"])
             return
         try:
-            member = await realtime.admit(context.world, opening.token, self._address)
+            member = await realtime.admit(context.world, opening.token, self._address, as_of)
         except (TokenUnknown, TokenInvalidated) as refusal:
             if isinstance(refusal, TokenUnknown):
                 context.limits.note_failed_token(self._address, time.monotonic())

@@ -6,17 +6,20 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import cast
 
+import msgspec
 import pytest
 from hub_kit import FakeLink, said
 from shard_kit import Node, come, furnish, observe, open_node, room
 from trio.testing import MockClock
 from world_kit import Arena
 
+from greenroom.actors.flows.realtime import admit, mint_token
 from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.kernel.errors import ActorCrashed, Moved, StorageUnavailable
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.room.messages import DescribeRoom
+from greenroom.actors.room.rules.refusals import TokenUnknown
 from greenroom.cluster.residents import WorldResidents
 from greenroom.persistence.storage import Storage
 from greenroom.transport.hub import Hub
@@ -149,6 +152,29 @@ async def test_without_a_lease_no_turn_runs_and_every_connection_is_closed(
     assert here.residents.is_empty(shard)
     await here.residents.bring_up(dict.fromkeys(range(SHARDS), 1))  # nobody took them
     await ref.ask(DescribeRoom())
+
+
+async def test_a_good_token_is_not_refused_because_the_lease_ran_out_just_now(
+    here: Household,
+) -> None:
+    world, (arena, _) = here.node.world, await furnished(here)
+    host = await come(arena)
+    realtime = msgspec.structs.replace(room(), realtime=True)
+    await create_room(world, arena.game.game, host.player, realtime)
+    token_hash = arena.memory.players[host.player_id].token_hash
+    token = (await mint_token(world, host.player_id, token_hash)).token
+    as_of = world.as_of
+    assert (await admit(world, token, as_of=as_of)).player_id == host.player_id
+    wrong = token[:-32] + "0" * 32
+    with pytest.raises(TokenUnknown):
+        await admit(world, wrong, as_of=as_of)
+    here.residents.suspend(list(range(SHARDS)))
+    with pytest.raises(Moved):
+        await admit(world, token, as_of=as_of)
+    await here.residents.bring_up(dict.fromkeys(range(SHARDS), 1))
+    assert (await admit(world, token, as_of=world.as_of)).player_id == host.player_id
+    with pytest.raises(TokenUnknown):
+        await admit(world, wrong, as_of=world.as_of)
 
 
 async def test_who_was_connected_goes_along(here: Household) -> None:

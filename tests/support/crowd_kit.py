@@ -60,7 +60,11 @@ class Crowd:
     async def wait_acknowledged(self, count: int) -> None:
         """Wait until so many more changes were acknowledged."""
         target = self.acknowledged + count
-        await until(lambda: self.acknowledged >= target, HEAL_SECONDS_MAX)
+        try:
+            await until(lambda: self.acknowledged >= target, HEAL_SECONDS_MAX)
+        except trio.TooSlowError:
+            name, seconds = type(self).__name__, HEAL_SECONDS_MAX
+            raise AssertionError(f"{name}: nothing was acknowledged for {seconds:.0f} s") from None
 
     async def work(self, number: int) -> None:
         """Do one task's work until the crowd is over, and check it."""

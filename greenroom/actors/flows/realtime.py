@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.presence import note_member_is_alive
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import Authenticate, DescribePlayer, Heartbeat
 from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerIsBanned, PlayerNotFound
@@ -78,13 +78,14 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
     return MintedToken(token, room_id, await room.ask(command))
 
 
-async def admit(world: World, token: str, address: str = "") -> Admission:
+async def admit(world: World, token: str, address: str = "", as_of: int | None = None) -> Admission:
     """Return the player that a token lets in; this is a sign of life.
 
     Args:
         world: where they play.
         token: as the client gave it.
         address: the client's address; empty if unknown.
+        as_of: `World.as_of` when this node was found to be the right one.
 
     Raises:
         TokenUnknown: the token is nobody's.
@@ -95,6 +96,15 @@ async def admit(world: World, token: str, address: str = "") -> Admission:
 
     Cancellation: nothing has changed.
     """
+    try:
+        return await _admit(world, token, address)
+    except (TokenUnknown, TokenInvalidated):
+        if world.as_of != as_of:  # memory may have been emptied meanwhile
+            raise Moved from None
+        raise
+
+
+async def _admit(world: World, token: str, address: str) -> Admission:
     room_id = token[:_ROOM_ID_DIGITS]
     if _TOKEN.fullmatch(token) is None or world.rooms.index.game_of(room_id) is None:
         raise TokenUnknown

@@ -52,6 +52,8 @@ class Arrived(msgspec.Struct, frozen=True):
     """The request as it came, without the line of a relay."""
     rest: bytes = b""
     """The bytes that came behind it."""
+    as_of: int | None = None
+    """`World.as_of` when this node was found to serve it."""
 
 
 class Arrival:
@@ -102,7 +104,10 @@ class Arrival:
         if retry_seconds:
             return Arrived(client, overloaded(retry_seconds))
         found = Arrived(client, b"", opening, None, address is not None, head, rest)
-        return found if relay is None else await _find_node(relay, found)
+        if relay is None:
+            return found
+        found = await _find_node(relay, found)
+        return msgspec.structs.replace(found, as_of=self._context.world.as_of)
 
     def _judge(self, opening: Opening, relayed: str | None) -> tuple[int, str]:
         """Charge the address of a client whose own it is not that the socket names.
