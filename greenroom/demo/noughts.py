@@ -2,7 +2,7 @@
 
 Rooms whose rules say {"type": "noughts"} play it. Clients send the action `place` with {"cell": 0
 to 8}. Who thinks for longer than `TURN_SECONDS` has the bot move for them, so nobody waits for
-ever. (examples/tictactoe.py is the game for players alone.)
+ever; but nobody wins by that. (examples/tictactoe.py is the game for players alone.)
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Noughts(RoomBehaviour[Grid]):
         if name == "next":
             self._start(room)
         elif state.turn:
-            self._take(room, self._choose(room))
+            self._take(room, self._choose(room), is_own_move=state.turn == BOT)
 
     def shared(self, room: Room[Grid]) -> object:
         """Show everything: there are no secrets at this table."""
@@ -106,7 +106,7 @@ class Noughts(RoomBehaviour[Grid]):
             raise Refused("It is not your turn")
         if state.cells[move.cell]:
             raise Refused("That cell is taken")
-        self._take(room, move.cell)
+        self._take(room, move.cell, is_own_move=True)
 
     def _start(self, room: Room[Grid]) -> None:
         state = room.state
@@ -120,8 +120,12 @@ class Noughts(RoomBehaviour[Grid]):
         room.state.turn = player_id
         room.after(BOT_SECONDS if player_id == BOT else TURN_SECONDS, "turn")
 
-    def _take(self, room: Room[Grid], cell: int) -> None:
-        """Make the move of the one whose turn it is, and see whether that ends the game."""
+    def _take(self, room: Room[Grid], cell: int, *, is_own_move: bool) -> None:
+        """Make the move of the one whose turn it is, and see whether that ends the game.
+
+        A game that the bot's move wins for somebody else is over, and counts for nobody: they may
+        not even be there.
+        """
         state = room.state
         mover = state.turn
         state.cells[cell] = mover
@@ -132,7 +136,7 @@ class Noughts(RoomBehaviour[Grid]):
         state.turn, state.winner = 0, mover if has_won else 0
         room.cancel("turn")
         room.after(PAUSE_SECONDS, "next")
-        if has_won:
+        if has_won and is_own_move:
             state.wins[mover] = state.wins.get(mover, 0) + 1
             if mover != BOT:
                 room.player(mover).increment("noughts_wins")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
+from seeds import SEED
 
 from greenroom.behaviour import Refused
 from greenroom.demo.noughts import (
@@ -16,7 +18,7 @@ from greenroom.demo.noughts import (
     Grid,
     Noughts,
 )
-from greenroom.testing import RoomHarness
+from greenroom.testing import RoomHarness, SimulatedCrowd
 
 
 def begin(*names: str) -> RoomHarness[Grid]:
@@ -93,6 +95,33 @@ def test_who_thinks_too_long_has_a_move_made_for_them() -> None:
     room.advance(TURN_SECONDS + 0.1)
     assert room.state.cells.count(first) == 1
     assert room.state.turn == second
+
+
+@pytest.mark.parametrize("are_away", [True, False])
+def test_nobody_wins_by_moves_that_the_bot_makes_for_them(are_away: bool) -> None:
+    games = 0
+    for seed in range(5):
+        room = RoomHarness(Noughts, seed=seed)
+        for player_id in (room.join("Ann"), room.join("Bob")):
+            if are_away:
+                room.drop(player_id)
+                room.go_offline(player_id)
+        for _ in range(9):
+            room.advance(TURN_SECONDS)
+            games += room.state.winner > 0
+        assert (room.stats, room.state.wins) == ({}, {})
+    assert games, "games end all the same"
+
+
+def place(room: RoomHarness[Grid], player_id: int, chance: Random) -> None:
+    room.act(player_id, "place", {"cell": chance.randrange(9)})
+
+
+def test_nobody_is_there_nothing_is_won() -> None:
+    crowd = SimulatedCrowd(
+        Noughts, {"place": place}, players_max=2, seed=SEED, wins_need_players=True
+    )
+    crowd.run(1_000)
 
 
 def answers_of_the_bot(*cells: int) -> Counter[int]:
