@@ -115,3 +115,12 @@ def test_the_ready_file_names_the_page_and_holds_no_key() -> None:
     )
     assert json.loads(ready.line())["demo"] == f"{HERE}/demo"
     assert b"gr_a" not in ready.line()
+
+
+def test_the_page_believes_only_the_server(tmp_path: Path) -> None:
+    pages = make_site(tmp_path)
+    own = [path for path in pages.pages() if path.endswith(".js") and "/sdk/" not in path]
+    sources = [ask(pages, path).body.decode() for path in own]
+    hearing = [source for source in sources if 'room.on("message"' in source]
+    assert hearing
+    assert all("sender.isServer" in source for source in hearing)

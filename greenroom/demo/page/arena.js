@@ -65,7 +65,8 @@ export class Arena {
     this.isNews = true;
   }
 
-  hear({ command, data }) {
+  hear({ command, data, sender }) {
+    if (!sender.isServer) return; // believe nobody else
     const now = performance.now();
     if (command === "places") {
       if (!this.replay.take(data, now)) return;
