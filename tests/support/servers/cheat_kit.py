@@ -15,23 +15,29 @@ from udp_kit import FastClient, udp_socket
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLASSES = {
-    "arena": "Arena",
-    "bluff": "Bluff",
-    "cards": "Cards",
-    "race": "Racing",
-    "relay": "Relay",
-    "skirmish": "Skirmish",
-    "tictactoe": "TicTacToe",
+    "arena": "arena:Arena",
+    "bluff": "bluff:Bluff",
+    "cards": "cards:Cards",
+    "comets": "greenroom.demo.comets:Comets",
+    "noughts": "greenroom.demo.noughts:Noughts",
+    "race": "race:Racing",
+    "relay": "relay:Relay",
+    "skirmish": "skirmish:Skirmish",
+    "tictactoe": "tictactoe:TicTacToe",
 }
+"""The examples, and the games of the demo."""
 RULES: dict[str, dict[str, Any]] = {
     "arena": {"seconds": 60},
     "bluff": {"seats": 2},
+    "comets": {"ships": 2},  # no bots, so nothing moves by itself
     "skirmish": {"points": 1},
 }
 STATS = {
     "arena": "arena_wins",
     "bluff": "bluff_wins",
     "cards": "cards_wins",
+    "comets": "comets_points",
+    "noughts": "noughts_wins",
     "race": "races_won",
     "skirmish": "skirmish_wins",
     "tictactoe": "tictactoe_wins",
@@ -48,7 +54,7 @@ _ids = itertools.count(1)
 @contextmanager
 def serving_examples(database_url: str) -> Iterator[ServerProcess]:
     """A server whose rooms play the examples, and no others, while this lasts."""
-    entries = ",".join(f"*/{kind}={kind}:{name}" for kind, name in CLASSES.items())
+    entries = ",".join(f"*/{kind}={name}" for kind, name in CLASSES.items())
     with serving(
         *("--database-url", database_url),
         *("--behaviours-dir", str(EXAMPLES), "--behaviours", entries),

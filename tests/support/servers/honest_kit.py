@@ -29,6 +29,15 @@ async def play_tictactoe(table: Table) -> int:
     return first.player_id
 
 
+async def play_noughts(table: Table) -> int:
+    ((shared, _), *_) = await table.look()
+    first = table.seats[shared["turn"]]
+    for number, cell in enumerate((0, 3, 1, 4, 2)):
+        seat = first if number % 2 == 0 else table.other(first)
+        assert seat.act("place", {"cell": cell}) is None
+    return first.player_id
+
+
 async def play_race(table: Table) -> int:
     for number in range(1, 11):
         table.guest.act("lap", {"number": number})
@@ -88,6 +97,25 @@ async def play_arena(table: Table) -> int:
         await trio.sleep(0.05)
 
 
+async def play_comets(table: Table) -> int:
+    """Take a star."""
+    guest = table.guest
+    while not table.stats()[guest.player_id]:
+        places = [frame for frame in guest.frames if frame.get("command") == "places"][-1:]
+        ships = {ship[0]: ship[1:3] for frame in places for ship in frame["data"]["ships"]}
+        here = ships.get(guest.player_id, (0.0, 0.0))
+        shared, _ = await guest.view()
+        x, y = min((_way(here, star) for star in shared["stars"].values()), key=_length)
+        length = max(1.0, math.hypot(x, y))
+        wish = {"x": x / length, "y": y / length, "angle": 0, "fire": False, "number": 1}
+        assert (await guest.say("fly", wish))["type"] == "sent"
+    return 0
+
+
+def _length(way: tuple[float, float]) -> float:
+    return math.hypot(*way)
+
+
 def _way(here: Sequence[float], there: Sequence[float]) -> tuple[float, float]:
     return there[0] - here[0], there[1] - here[1]
 
@@ -101,6 +129,8 @@ PLAYERS: dict[str, Callable[[Table], Awaitable[int]]] = {
     "arena": play_arena,
     "bluff": play_bluff,
     "cards": play_cards,
+    "comets": play_comets,
+    "noughts": play_noughts,
     "race": play_race,
     "relay": play_relay,
     "skirmish": play_skirmish,
