@@ -198,7 +198,7 @@ class Dispatcher:
                 else:
                     answer = await self._serve(route, request, arguments, started, units)
             except Moved as moved:
-                answer = SentOn(moved.shard, moved.vouched)
+                answer = SentOn(moved.shard, moved.vouched, moved.has_begun)
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
@@ -222,7 +222,8 @@ class Dispatcher:
             vouched: the player whose tokens were good at a third node, which has charged them.
 
         Returns:
-            The answer, as of `answer`; or where to send it: then nothing happened.
+            The answer, as of `answer`; or where to send it: then nothing happened, or it may be
+            repeated.
 
         Cancellation: as for `answer`.
         """
@@ -248,7 +249,7 @@ class Dispatcher:
             units = units_of(len(request.body))
             return await self._serve(route, request, arguments, now, units, vouched=vouched)
         except Moved as moved:
-            return SentOn(moved.shard, moved.vouched)
+            return SentOn(moved.shard, moved.vouched, moved.has_begun)
         except Exception as error:  # noqa: BLE001 - as in `answer`
             return _answer_of(error, route)
         finally:

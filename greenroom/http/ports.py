@@ -29,6 +29,8 @@ class SentOn(msgspec.Struct, frozen=True, gc=False):
     """The owner of this shard; None to find out anew."""
     vouched: int = 0
     """The player whose tokens are good, and are not looked at again; 0 for nobody."""
+    has_begun: bool = False
+    """A part of it has happened, which may be repeated."""
 
 
 NOT_HERE: Final = SentOn()

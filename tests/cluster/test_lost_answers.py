@@ -10,6 +10,7 @@ from cluster_kit import ECHO, TROUBLE, Cluster
 from dispatch_kit import json_of
 from trio.testing import MockClock
 
+from greenroom.actors.kernel.errors import Moved
 from greenroom.bus.bus import ASKS_MAX, UNSENT_SECONDS_MAX, BusLost, OffBus, TooBusy
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.messages import Forwarded
@@ -152,6 +153,21 @@ async def test_a_change_that_is_refused_when_it_is_sent_again_may_have_happened(
 
     assert answers[0].status == 500
     assert cluster.owner.trouble.calls == 1
+
+
+@pytest.mark.parametrize(("has_begun", "status"), [(False, 429), (True, 500)])
+async def test_a_change_that_has_begun_and_finds_nobody_to_finish_it_may_have_happened(
+    autojump_clock: MockClock,
+    cluster: Cluster,
+    has_begun: bool,
+    status: int,
+) -> None:
+    """A log-out whose shard is just moving, for instance: it is durable, and not told the room."""
+    for node in (cluster.owner, cluster.ingress):
+        cluster.owner.trouble.error = moved = Moved("its shard is moving")
+        moved.has_begun = has_begun
+        assert (await node.answer(*TROUBLE)).status == status
+    assert cluster.owner.trouble.calls > 2
 
 
 async def test_a_change_at_a_silent_node_that_has_lost_the_shard_is_not_waited_for_long(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from greenroom.actors.flows.presence import put_out
+from greenroom.actors.flows.presence import finished_elsewhere, put_out
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import Ban, BanPlayer, UnbanPlayer
 from greenroom.actors.player.refusals import PlayerNotFound
@@ -28,7 +28,8 @@ async def ban_player(
         ban = await world.players.ref(player_id).ask(command)
     except ActorStopped:
         raise PlayerNotFound from None
-    await put_out(world, player_id)
+    with finished_elsewhere():
+        await put_out(world, player_id)
     return ban
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import trio
@@ -17,6 +19,17 @@ from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 Role = TypeVar("Role")
+
+
+@contextmanager
+def finished_elsewhere() -> Iterator[None]:
+    """Finish what has begun to happen; whoever is asked instead of this node learns that it has."""
+    try:
+        yield
+    except Moved as moved:
+        moved.has_begun = True
+        raise
+
 
 SLICE: Final = 1_000
 """Players that are looked at before other tasks get their turn."""
@@ -36,16 +49,17 @@ async def log_out(world: World, game_id: int, player: Ref[PlayerRole]) -> int:
     """
     tenure = world.tenure_of(game_id, player.key)
     left_at = await player.ask(LogOut())
-    if tenure is not None:
-        tenure.check()
-    room_id = world.rooms.index.seat_of(player.key)
-    if room_id is not None and not world.player_index.is_online(player.key):
-        try:
-            await world.rooms.directory.ref(room_id).ask(NoteSilence(player.key))
-        except Moved:
-            raise
-        except (ActorUnavailable, Refused):
-            pass
+    with finished_elsewhere():
+        if tenure is not None:
+            tenure.check()
+        room_id = world.rooms.index.seat_of(player.key)
+        if room_id is not None and not world.player_index.is_online(player.key):
+            try:
+                await world.rooms.directory.ref(room_id).ask(NoteSilence(player.key))
+            except Moved:
+                raise
+            except (ActorUnavailable, Refused):
+                pass
     return left_at
 
 

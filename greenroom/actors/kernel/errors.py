@@ -70,12 +70,13 @@ class ActorStopped(ActorUnavailable):
 
 
 class Moved(ActorUnavailable):
-    """Another node is to be asked; the command did not run, and nothing happened.
+    """Another node is to be asked; the command did not run.
 
     Attributes:
         shard: whose owner that is, if it is known; None to find out anew.
         vouched: the player whose tokens were good here, so that the owner of `shard`, where the
             player does not live, carries the call out without looking; 0 for nobody.
+        has_begun: whether a part of the call has happened, which may be repeated.
     """
 
     def __init__(self, text: str = "", *, shard: int | None = None, vouched: int = 0) -> None:
@@ -83,6 +84,7 @@ class Moved(ActorUnavailable):
         super().__init__(text)
         self.shard = shard
         self.vouched = vouched
+        self.has_begun = False
 
     def again(self) -> Self:
         """Return a copy to raise."""

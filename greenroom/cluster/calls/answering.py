@@ -181,7 +181,7 @@ class Answering:
         self._counts["not_owner"] += 1
         owner, epoch = self._shards.owner_of(shard), self._shards.epoch_of(shard)
         owner = NOBODY if owner is None else owner
-        return NotOwner(shard, owner, epoch, sent_on.shard, sent_on.vouched)
+        return NotOwner(shard, owner, epoch, sent_on.shard, sent_on.vouched, sent_on.has_begun)
 
 
 def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:

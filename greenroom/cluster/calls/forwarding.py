@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -98,7 +99,8 @@ class _Found(NamedTuple):
     reply: BusMessage
 
 
-class _Way(NamedTuple, Generic[_Here]):
+@dataclass(slots=True)
+class _Way(Generic[_Here]):
     """How a call, or a question about it, is answered: here, or by another node."""
 
     request: Request
@@ -107,6 +109,8 @@ class _Way(NamedTuple, Generic[_Here]):
     """Answers it on this node for a vouched player, or 0, unless another is to."""
     ask: Callable[[Request, Destination, int, float], Awaitable[BusMessage | None]]
     """Has a node answer it until a time; None if nothing ran, or it may run twice."""
+    has_begun: bool = False
+    """A node has begun to carry it out, and sent it on."""
 
 
 class Forwarding:
@@ -217,7 +221,20 @@ class Forwarding:
                 return answer
             target = found_out
         ask = self._ask_to_read if call.only_reads else self._ask_once
-        found = await self._reach(_Way(request, is_players, call.answer_here, ask), target)
+        way = _Way(request, is_players, call.answer_here, ask, sent_on.has_begun)
+        answer = await self._carried_out(call, way, target)
+        if answer.status == 429 and way.has_begun:
+            raise OutcomeUnknown("it had begun when it was refused")
+        return answer
+
+    async def _carried_out(self, call: SentCall, way: _Way[Answer], target: Destination) -> Answer:
+        """Return the answer of whoever carries a call out; see `_reach` and `_unpack`."""
+        try:
+            found = await self._reach(way, target)
+        except (TooManyWait, NoOwner) as error:
+            if way.has_begun:
+                raise OutcomeUnknown(f"it had begun: {error}") from error
+            raise
         if isinstance(found, Answer):
             return found
         self._counts["answered"] += 1
@@ -254,10 +271,11 @@ class Forwarding:
                 if isinstance(reply, NotOwner):
                     self._note_owner(reply)
                     until = min(until, asked_at + WAIT_SECONDS_MAX)  # it may have waited there
-                    sent_on = SentOn(reply.sent_on, reply.vouched)
+                    sent_on = SentOn(reply.sent_on, reply.vouched, reply.has_begun)
                 elif reply is not None:
                     return _Found(node_id, reply)
             self._counts["again"] += 1
+            way.has_begun = way.has_begun or sent_on.has_begun
             before = target
             target = self._targets.follow(target, sent_on, request, is_players=way.is_players)
             hops, sent_on = hops + 1, NOT_HERE

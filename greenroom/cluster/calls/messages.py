@@ -95,7 +95,7 @@ class Vouched(BusMessage, frozen=True):
 
 
 class NotOwner(BusMessage, frozen=True):
-    """The answer of a node that does not own the shard: nothing was carried out."""
+    """The answer of a node that does not own the shard: it is to be carried out elsewhere."""
 
     shard: Shard
     owner: NodeId
@@ -106,3 +106,5 @@ class NotOwner(BusMessage, frozen=True):
     """The shard whose owner is to be asked instead, if it is another one."""
     vouched: Number = 0
     """The player whose tokens are good, if that node is not to look at them."""
+    has_begun: bool = False
+    """A part of the call has happened, which may be repeated."""
