@@ -64,7 +64,7 @@ def test_nobody_wins_by_kicking_the_others() -> None:
     assert room.stats == {}
 
 
-def test_who_is_cut_off_stands_still_and_sees_everything_when_he_is_back() -> None:
+def test_a_player_who_is_cut_off_stands_still_and_sees_everything_when_back() -> None:
     room = RoomHarness(Arena, seed=5)
     ann, bob = room.join("Ann"), room.join("Bob")
     room.say(ann, "steer", {"x": 1, "y": 0})

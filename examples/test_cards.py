@@ -25,7 +25,7 @@ def step(room: RoomHarness[Table]) -> None:
     assert outcome.status == "completed"
 
 
-def test_each_sees_his_own_hand_and_of_the_others_the_number() -> None:
+def test_each_player_sees_their_own_hand_and_only_the_size_of_the_others() -> None:
     room = begin()
     for player_id in (1, 2):
         view = room.view(player_id)
@@ -76,7 +76,7 @@ def test_who_dallies_draws() -> None:
     assert room.state.turn == 3 - slow
 
 
-def test_who_leaves_gives_his_cards_back_and_the_last_one_wins() -> None:
+def test_a_player_who_leaves_gives_their_cards_back_and_the_last_one_wins() -> None:
     room = begin("Ann", "Bob", "Eve")
     room.leave(room.state.turn)
     assert len(room.state.hands) == 2
@@ -93,7 +93,7 @@ def test_a_kick_ends_the_game_and_nobody_has_won() -> None:
     assert room.stats == {}
 
 
-def test_who_was_away_sees_his_hand_again_and_who_polls_looks() -> None:
+def test_a_player_who_was_away_sees_their_hand_again_and_one_who_polls_looks() -> None:
     room = begin()
     room.drop(2)
     assert room.view(2).private is None

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -254,6 +255,13 @@ def run_suite(python: str, port: int, cases: Sequence[str], directory: Path) -> 
     )
 
 
+def find_commit() -> str:
+    """Return the commit that is judged; a `+` says that something is changed."""
+    command = ["git", "describe", "--always", "--exclude", "*", "--dirty=+"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def tell(found: Mapping[str, Mapping[str, Any]], report: Path | None) -> int:
     """Print what is amiss and how many cases ended how; write the report if there is to be one."""
     cases = {
@@ -269,7 +277,8 @@ def tell(found: Mapping[str, Mapping[str, Any]], report: Path | None) -> int:
     if report is not None:
         lines = ",\n".join(f'    "{name}": {json.dumps(ended)}' for name, ended in cases.items())
         report.write_text(
-            f'{{\n  "suite": "{SUITE}",\n  "left_out": {json.dumps(EXTENSIONS)},\n'
+            f'{{\n  "suite": "{SUITE}",\n  "date": "{datetime.now(UTC).date()}",\n'
+            f'  "commit": "{find_commit()}",\n  "left_out": {json.dumps(EXTENSIONS)},\n'
             f'  "cases": {{\n{lines}\n  }}\n}}\n'
         )
     return 1 if amiss else 0

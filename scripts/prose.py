@@ -6,7 +6,7 @@
 
 The rules, which CONTRIBUTING.md has among the house rules:
 
-- `pronoun`: a player is "they", in docs, docstrings, comments and texts of the package.
+- `pronoun`: a player is "they", in docs, docstrings, comments, names and texts of the package.
 - `beginning`: the first word of a docstring is not a bare "Of", "As", "Who", "Whether" and so on.
 - `sentence`: at most 25 words in docs, 30 in docstrings. Tables, headings and code do not count.
 - `paragraph`: at most six lines in docs.
@@ -42,7 +42,10 @@ DOCSTRING_WORDS_MAX = 30
 PARAGRAPH_LINES_MAX = 6
 COLUMNS_MAX = 120
 
-PRONOUN = re.compile(r"\b(?:he|him|his|himself|she|her|hers|herself)\b", re.IGNORECASE)
+PRONOUN = re.compile(
+    r"(?<![^\W_])(?:he|him|his|himself|she|her|hers|herself)(?![^\W_])", re.IGNORECASE
+)
+"""Parts of names count, as in `is_his`."""
 BEGINNING = re.compile(
     r"(?:Of|As|Who|Whom|Whose|Where|Wherever|What|Which|Whoever|Whatever|Whether"
     r"|So (?:many|much|few|little|long|often|far|old|large))\b"
@@ -211,7 +214,7 @@ def in_python(path: str, text: str) -> Iterator[Finding]:
         return  # most modules: tokens take longer to make than all else here
     within = {line for node in docstrings for line in range(node.lineno, _end(node) + 1)}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        read = token.type == tokenize.COMMENT or (
+        read = token.type in {tokenize.COMMENT, tokenize.NAME} or (
             token.type == tokenize.STRING and path.startswith("greenroom/") and " " in token.string
         )
         if read and token.start[0] not in within:

@@ -143,7 +143,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     ),
     Refusal("request_id_refused", 400, "request_id must be 1 to 64 letters, digits, - or _"),
     Refusal("request_not_found", 404, "Request not found or already processed"),
-    Refusal("request_not_his", 404, "Request not found or you are not the requester"),
+    Refusal("request_not_yours", 404, "Request not found or you are not the requester"),
     Refusal("room_full", 400, "Room is full"),
     Refusal("room_inactive", 400, "Room inactive"),
     Refusal("room_not_found", 404, "Room not found"),

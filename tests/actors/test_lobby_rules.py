@@ -140,7 +140,7 @@ def test_a_token_or_an_invite_stands_for_approval_and_password(key: dict[str, An
     assert list(kit.lobby.members) == [HOST, GUEST]
 
 
-def test_an_approved_requester_sits_under_his_present_name_with_his_data():
+def test_an_approved_requester_sits_under_their_present_name_with_their_data():
     kit = LobbyKit(join_by_requests=True)
     request_id = kit.request(GUEST, b'{"a":1}')
     assert names(kit.approve(HOST, request_id)) == ["JoinAnswered", "MemberJoined"]

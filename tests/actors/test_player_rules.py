@@ -92,7 +92,7 @@ def test_a_wrong_token_says_nothing_about_bans_or_games():
 
 
 @pytest.mark.parametrize("until", [None, NOW + 1])
-def test_a_banned_player_is_refused_with_his_ban(until: int | None):
+def test_a_banned_player_is_refused_with_their_ban(until: int | None):
     ban = a_ban(until)
     with pytest.raises(PlayerIsBanned) as refused:
         rules.check_token(a_player(ban=ban), 1, TOKEN, NOW)

@@ -373,7 +373,7 @@ class Deserting(RoomBehaviour[dict[str, int]]):
         room.update_player(int(name), {"deserted": "late"})
 
 
-def test_who_leaves_does_not_escape_his_result_and_is_a_stranger_afterwards():
+def test_who_leaves_does_not_escape_their_result_and_is_a_stranger_afterwards():
     room = RoomHarness(Deserting)
     _, bob, cid = room.join(), room.join(), room.join()
     room.leave(bob)

@@ -257,7 +257,7 @@ async def test_players_are_listed_page_by_page(data_dir: Path, database_url: str
             await run(context, messages.ListPlayers(game_id=None, after_id=0, limit=2))
 
 
-async def test_a_player_is_shown_with_his_document_and_his_ban(
+async def test_a_player_is_shown_with_their_document_and_their_ban(
     data_dir: Path, database_url: str
 ) -> None:
     async with opened(data_dir, database_url) as context:

@@ -180,7 +180,7 @@ async def test_a_member_is_kicked() -> None:
         assert type(await until_closed(guest)) is SeatLost
 
 
-async def test_a_player_who_connects_again_replaces_himself_and_they_do_not_fight() -> None:
+async def test_the_newer_connection_of_a_player_replaces_the_older_and_they_do_not_fight() -> None:
     async with open_meeting() as meeting, meeting.channel(1) as first:
         async with meeting.channel(1) as second, meeting.channel(0) as host:
             assert type(await until_closed(first)) is Replaced

@@ -115,7 +115,7 @@ async def test_callers_queued_behind_a_crash_are_served_by_the_next_life(live: L
 
 
 @pytest.mark.usefixtures("poisoned")
-async def test_a_player_who_keeps_crashing_costs_his_neighbours_nothing(live: Live) -> None:
+async def test_a_player_who_keeps_crashing_costs_their_neighbours_nothing(live: Live) -> None:
     client, neighbour = live.client(), live.client()
     token, other = await live.player(client), await live.player(neighbour)
     for _ in range(10):

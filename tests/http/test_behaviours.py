@@ -114,7 +114,7 @@ def test_a_game_goes_on_after_the_server_was_killed(studio: ServerProcess):
     assert table.place(table.second, 8)[0] == "completed"
 
 
-async def test_who_was_connected_goes_on_with_his_token_and_what_was_acknowledged_is_there(
+async def test_who_was_connected_goes_on_with_their_token_and_what_was_acknowledged_is_there(
     studio: ServerProcess,
 ):
     game = studio.new_game()

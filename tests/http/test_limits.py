@@ -190,7 +190,7 @@ def test_the_start_burst_passes_from_one_address(members: int, seconds: int) -> 
             assert write.admit_player(player_id, now) == 0
 
 
-def test_a_player_is_limited_wherever_he_calls_from() -> None:
+def test_a_player_is_limited_wherever_they_call_from() -> None:
     account = CallLimits().of("account")
     admitted = sum(account.admit_player(1, 0.0) == 0 for _ in range(200))
 

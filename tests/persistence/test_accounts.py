@@ -69,7 +69,7 @@ async def test_documents_come_back_byte_for_byte(storage: Storage, document: byt
     json.loads(document)
 
 
-async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage):
+async def test_a_player_is_found_by_id_and_by_their_present_token(storage: Storage):
     await settle(storage, registered(1))
     await settle(storage, PlayerTokenRotated(1, b"new token", 1_700_000_009))
 

@@ -149,7 +149,7 @@ async def test_that_a_database_is_waited_for_is_said_at_once_and_once(
     assert caplog.messages == ["the database does not answer; trying for 1 s"]
 
 
-async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
+async def test_a_user_who_may_make_no_tables_is_told_what_they_need(
     empty_database: str, settings: StorageSettings
 ):
     connection = await DatabaseConnection.connect(empty_database, seconds_max=10)

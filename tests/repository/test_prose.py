@@ -89,6 +89,8 @@ def of_module(text: str, path: str = "greenroom/module.py") -> list[tuple[int, s
             [(2, "pronoun"), (5, "pronoun")],
         ),
         ('x = 1  # what he has\ny = "what he has"\nz = "he"\n', [(1, "pronoun"), (2, "pronoun")]),
+        ("def test_the_host_kicks_whom_he_likes(): ...\n", [(1, "pronoun")]),
+        ("there = is_his_own = other\n", [(1, "pronoun")]),
         (f'"""Do.\n\n{LONGER[:60]}\n{LONGER[60:]}.\n"""\n', [(3, "sentence")]),
         (f'"""Do.\n\nArgs:\n    a: {LONG[:60]}\n    b: {LONG[60:]}\n"""\n', []),
         (f'"""Do::\n\n    {LONGER}\n\nAnd on.\n"""\n', []),

@@ -268,7 +268,7 @@ async def test_a_stop_while_siblings_stop_for_a_restart_starts_nobody_again(
     assert log == ["+a", "+b", "-a", "-b"]
 
 
-async def test_whoever_fails_to_restart_waits_for_what_crashed_before_and_he_may_need(
+async def test_a_service_that_fails_to_restart_waits_for_what_crashed_before_and_it_may_need(
     nursery: trio.Nursery, autojump_clock: Jump
 ) -> None:
     log: list[str] = []

@@ -331,7 +331,7 @@ async def test_a_message_that_cannot_be_stored_is_told_to_its_sender():
         assert [u.data for u in (await poll(stage, 1)).updates] == [b"2"]
 
 
-async def test_any_frame_brings_its_player_and_his_seat_back_online():
+async def test_any_frame_brings_its_player_and_their_seat_back_online():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         world, player_id = stage.arena.world, stage.player_id(1)
         await world.players.ref(player_id).ask(LogOut())
@@ -392,7 +392,7 @@ async def test_who_is_kicked_is_disconnected():
 # Coming back.
 
 
-async def test_who_asks_is_given_what_he_missed():
+async def test_a_member_who_asks_is_given_what_they_missed():
     async with open_stage() as stage, stage.connected(0) as host:
         async with stage.dial(await stage.token(1)) as guest:
             connection_id = (await guest.expect("connected"))["data"]["connection_id"]
@@ -482,7 +482,7 @@ async def test_a_dead_peer_is_given_up_and_others_are_pinged():
             await alive.nothing_more()
 
 
-async def test_who_is_to_be_closed_for_his_silence_is_not_pinged_once_more_in_vain():
+async def test_who_is_to_be_closed_for_their_silence_is_not_pinged_once_more_in_vain():
     pinging = open_stage(ping_seconds=0.4, pong_seconds_max=0.4, inactive_seconds_max=1.0)
     async with pinging as stage:
         silent = await trio.open_tcp_stream("127.0.0.1", stage.port.port)

@@ -87,7 +87,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.tuples(*[st.sampled_from(ClientKind)] * 3))
-def test_everybody_gets_what_he_would_get_one_by_one(
+def test_everybody_gets_what_they_would_get_one_by_one(
     steps: list[Step], kinds: tuple[ClientKind, ...]
 ) -> None:
     hub, links = a_room(kinds)
@@ -127,7 +127,7 @@ def test_nobody_is_told_where_somebody_has_no_connection() -> None:
     assert [link.data for link in links] == [b"", b"", b""]
 
 
-def test_who_is_on_his_way_out_hears_nothing_for_all_though_as_many_are_connected() -> None:
+def test_who_is_on_their_way_out_hears_nothing_for_all_though_as_many_are_connected() -> None:
     hub, links = a_room()
     hub.part(ROOM, 3)
     links[2].data = b""
@@ -136,7 +136,7 @@ def test_who_is_on_his_way_out_hears_nothing_for_all_though_as_many_are_connecte
     assert [link.data for link in links] == [b"", b"", b""]
 
 
-def test_what_was_said_before_somebody_went_counts_for_his_return() -> None:
+def test_what_was_said_before_somebody_went_counts_for_their_return() -> None:
     hub, links = a_room()
     hub.push_others(ROOM, said(1, "before"), MEMBERS)
     hub.detach(ROOM, 2, links[1])

@@ -333,7 +333,7 @@ async def test_refused_connections_that_nobody_ends_are_ended_and_bounded(
         assert [b" 429 " in answer for answer in answers] == [True, False, True]
 
 
-async def test_behind_a_trusted_proxy_each_client_has_his_own_limit():
+async def test_behind_a_trusted_proxy_each_client_has_their_own_limit():
     limits = by_address(realtime_connections_per_second_address=0.01)
     async with open_stage(limits=limits, trusted_proxies=("127.0.0.1",)) as stage:
         ada = request("X-Forwarded-For: 6.6.6.6, 203.0.113.1")
@@ -418,7 +418,7 @@ CLOSE_NOTIFY = b""
     ],
     ids=["close_notify", "forged record", "handshake again", "no record"],
 )
-async def test_who_breaks_tls_ends_his_own_connection_alone(last_words: bytes):
+async def test_who_breaks_tls_ends_their_own_connection_alone(last_words: bytes):
     context, trusting = tls_contexts()
     async with open_stage(tls=lambda: context) as stage:
         url = f"wss://localhost:{stage.port.port}/"

@@ -44,7 +44,7 @@ def test_nobody_else_hears_it():
     assert [len(one.frames), len(two.frames)] == [2, 2]
 
 
-def test_who_is_connected_is_known_as_long_as_he_is():
+def test_a_member_is_known_as_long_as_they_are_connected():
     hub = Hub()
     link = attached(hub, 1)
     assert 1 in hub.connected(ROOM)
@@ -72,7 +72,7 @@ def resume(hub: Hub, received: int, name: str = "link 1") -> Replay | None:
     return hub.attach(ROOM, 1, FakeLink("again"), (name, received))
 
 
-def test_what_came_while_he_was_away_is_replayed_in_order():
+def test_what_came_while_a_member_was_away_is_replayed_in_order():
     hub = Hub()
     link = attached(hub, 1)
     for number in range(3):

@@ -200,7 +200,7 @@ async def test_a_socket_closed_during_a_pause_is_not_read_after_it(
         assert trio.current_time() == pytest.approx(5, abs=0.01)
 
 
-async def test_one_who_is_stopped_in_his_rooms_turn_is_not_read():
+async def test_one_who_is_stopped_in_their_rooms_turn_is_not_read():
     async with hall() as here:
         one, two = await here.wire(), await here.wire()
 

@@ -76,7 +76,7 @@ async def test_engines_get_the_state_as_a_string():
             }
 
 
-async def test_who_comes_back_gets_the_whole_and_it_counts_not_among_what_he_missed():
+async def test_a_member_who_comes_back_gets_the_whole_state_which_does_not_count_as_missed():
     async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
         async with stage.dial(await stage.token(1)) as guest:
             connection_id = (await guest.expect("connected"))["data"]["connection_id"]

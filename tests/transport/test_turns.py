@@ -171,7 +171,7 @@ async def test_a_room_is_forgotten_with_its_last_lane():
     assert turns.join("a") is not room
 
 
-async def test_who_sends_too_much_pushes_out_his_own_packets_alone(stadium: Stadium) -> None:
+async def test_who_sends_too_much_pushes_out_their_own_packets_alone(stadium: Stadium) -> None:
     quiet, loud = Player(stadium, "r"), Player(stadium, "r")
     quiet.send(b"quiet")
     for number in range(PACKETS_A_TURN_MAX * 2):

@@ -244,7 +244,7 @@ async def test_a_lane_that_has_gone_silent_is_left_until_it_is_heard_again(
             assert (await receiver.hear()).command == "again"
 
 
-async def test_a_member_who_comes_back_is_heard_though_he_counts_anew():
+async def test_a_member_who_comes_back_is_heard_though_they_count_anew():
     async with open_stage() as stage, stage.connected(1) as guest, fast(guest) as receiver:
         for _ in range(2):
             async with stage.connected(0) as host, fast(host) as sender:
@@ -462,7 +462,7 @@ async def test_a_lane_follows_its_client_to_another_address():
                 await receiver.silence()
 
 
-async def test_somebody_who_repeats_packets_from_elsewhere_turns_nothing_to_himself():
+async def test_somebody_who_repeats_packets_from_elsewhere_turns_nothing_to_themselves():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender, fast(guest) as receiver:
             packet = await receiver.say(ClientMessage("seen", b"1"))
@@ -503,7 +503,7 @@ async def test_a_session_ends_with_its_connection_however_that_ends():
             await ends_with(stage, lane)
 
 
-async def test_another_connection_of_his_ends_the_session_of_the_first():
+async def test_another_connection_of_the_player_ends_the_session_of_the_first():
     async with open_stage() as stage, stage.connected(0) as first, fast(first) as lane:
         async with stage.connected(0):
             await ends_with(stage, lane)

@@ -64,7 +64,7 @@ from greenroom.actors.lobby.refusals import (
     OnlyHostStopsLobby,
     PlayerIsSeated,
     RequestNotFound,
-    RequestNotHis,
+    RequestNotYours,
     TooLateForPassword,
     TooLateForToken,
     TooLateToKick,
@@ -344,7 +344,7 @@ async def read_request(
     """Return a requester's own request, and the lobby, for as long as that lasts.
 
     Raises:
-        RequestNotHis: no such request, not any more, or somebody else's.
+        RequestNotYours: no such request, not any more, or somebody else's.
         ActorUnavailable: it could not be read.
 
     Cancellation: nothing has changed.
@@ -352,11 +352,11 @@ async def read_request(
     world.require_here(game_id, request_id, player_id)
     lobby_id = world.lobbies.index.lobby_of_request(request_id)
     if lobby_id is None:
-        raise RequestNotHis
+        raise RequestNotYours
     try:
         return await world.lobbies.directory.ref(lobby_id).ask(ReadRequest(player_id, request_id))
     except ActorStopped:
-        raise RequestNotHis from None
+        raise RequestNotYours from None
 
 
 # Starting.

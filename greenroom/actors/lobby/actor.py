@@ -52,7 +52,7 @@ from greenroom.actors.lobby.refusals import (
     NotInAnyLobby,
     OnlyHostRemoves,
     OnlyHostStopsLobby,
-    RequestNotHis,
+    RequestNotYours,
 )
 from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits, weigh
 from greenroom.actors.plans.holdings import Holding
@@ -331,7 +331,7 @@ class LobbyActor(Actor[LobbyRole]):
         lobby = self._lobby
         request = lobby.pending.get(command.request_id) or lobby.answered.get(command.request_id)
         if request is None or request.player_id != command.player_id:
-            raise RequestNotHis
+            raise RequestNotYours
         return request, views.view_listing(lobby)
 
     # Invites.

@@ -160,7 +160,7 @@ class RejectRequest(Command[LobbyRole, None], frozen=True):
 
 
 class ReadRequest(Command[LobbyRole, tuple[JoinRequest, LobbyListing]], frozen=True):
-    """See what became of one's request, and of which lobby. Refused: RequestNotHis."""
+    """See what became of one's request, and of which lobby. Refused: RequestNotYours."""
 
     player_id: int
     request_id: str

@@ -142,7 +142,7 @@ class RequestNotFound(NotFound):
     text = "Request not found or already processed"
 
 
-class RequestNotHis(NotFound):
+class RequestNotYours(NotFound):
     """No such request, or somebody else's."""
 
     text = "Request not found or you are not the requester"

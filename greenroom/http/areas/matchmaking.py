@@ -23,7 +23,7 @@ from greenroom.actors.lobby.refusals import (
     LobbyFull,
     LobbyNotFound,
     NeedsApproval,
-    RequestNotHis,
+    RequestNotYours,
     TakesNoRequests,
     TooManyJoinRequests,
 )
@@ -155,7 +155,7 @@ async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) 
     return RequestReply(request_id=request_id)
 
 
-@ENDPOINTS.add(JOIN_REQUEST, refusals=(RequestNotHis,))
+@ENDPOINTS.add(JOIN_REQUEST, refusals=(RequestNotYours,))
 async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
     """Read the outcome of the caller's request."""
     found, lobby = await read_request(caller.world, caller.game_id, caller.player_id, request_id)

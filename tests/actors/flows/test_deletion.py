@@ -42,7 +42,7 @@ async def arena() -> AsyncIterator[Arena]:
         yield arena
 
 
-async def test_whoever_is_deleted_leaves_his_room(arena: Arena):
+async def test_whoever_is_deleted_leaves_their_room(arena: Arena):
     made = await register(arena)
     player = await identify(arena, made.token)
     wanted = NewRoom(
@@ -114,7 +114,7 @@ async def test_whoever_is_deleted_leaves_memory(arena: Arena, autojump_clock: ob
         await describe(arena, made.player_id)
 
 
-async def test_a_database_that_is_away_leaves_him_as_he_was(arena: Arena):
+async def test_a_database_that_is_away_leaves_the_player_as_before(arena: Arena):
     made = await register(arena)
     arena.memory.away = True
     with pytest.raises(StorageUnavailable):
@@ -126,7 +126,7 @@ async def test_a_database_that_is_away_leaves_him_as_he_was(arena: Arena):
     assert arena.memory.players == {}
 
 
-async def test_a_crash_half_way_leaves_him_whole_and_deletable(autojump_clock: object):
+async def test_a_crash_half_way_leaves_the_player_whole_and_deletable(autojump_clock: object):
     memory = Memory()
     async with open_world(memory) as world:
         game, keys = await add_game(world)
@@ -194,7 +194,7 @@ async def test_whoever_could_not_be_deleted_can_be_asked_again(arena: Arena):
     assert asked == (other, "pending")
 
 
-async def test_whoever_may_still_have_his_seat_is_open_and_can_be_deleted_again(
+async def test_whoever_may_still_have_their_seat_is_open_and_can_be_deleted_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ):
     """The deletion has not begun.

@@ -64,7 +64,7 @@ async def arena() -> AsyncIterator[Arena]:
 # Registration.
 
 
-async def test_a_registered_player_is_known_by_his_token_at_once(
+async def test_a_registered_player_is_known_by_their_token_at_once(
     autojump_clock: MockClock, arena: Arena
 ):
     new = await register(arena, "  Ada ", b'{"level":1}')
@@ -212,7 +212,7 @@ async def test_another_games_player_is_refused_active_or_not(
     assert len(arena.world.players) == 0
 
 
-async def test_a_passive_player_is_found_by_his_token(autojump_clock: MockClock, arena: Arena):
+async def test_a_passive_player_is_found_by_their_token(autojump_clock: MockClock, arena: Arena):
     new = await register(arena, data=b'{"a":1}')
     await leave_memory(arena, new.token)
 
@@ -222,7 +222,7 @@ async def test_a_passive_player_is_found_by_his_token(autojump_clock: MockClock,
     assert (await describe(arena, new.player_id)).is_online
 
 
-async def test_a_player_loaded_by_id_while_his_token_is_looked_up_is_one_player(
+async def test_a_player_loaded_by_id_while_their_token_is_looked_up_is_one_player(
     autojump_clock: MockClock, arena: Arena
 ):
     new = await register(arena)
@@ -348,7 +348,7 @@ async def test_login_answers_the_login_before(autojump_clock: MockClock, arena: 
     assert (await player.ask(DescribePlayer())).last_login == START + 10
 
 
-async def test_logout_is_durable_and_the_next_call_brings_him_back(
+async def test_logout_is_durable_and_the_next_call_brings_the_player_back(
     autojump_clock: MockClock, arena: Arena
 ):
     new = await register(arena)
@@ -370,7 +370,7 @@ async def test_logout_is_durable_and_the_next_call_brings_him_back(
 # Moderation.
 
 
-async def test_a_banned_player_is_refused_until_his_ban_ends(
+async def test_a_banned_player_is_refused_until_their_ban_ends(
     autojump_clock: MockClock, arena: Arena
 ):
     new = await register(arena)

@@ -202,7 +202,7 @@ async def test_a_crashed_lobby_keeps_its_seats_and_comes_back(
     assert len(await read_lobby_roster(arena.world, guest.player_id)) == 2
 
 
-async def test_whoever_is_banned_while_he_is_seated_is_put_out(
+async def test_a_player_who_is_banned_while_seated_is_put_out(
     arena: Arena, autojump_clock: MockClock
 ):
     player, _ = await come(arena)

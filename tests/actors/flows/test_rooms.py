@@ -116,7 +116,7 @@ async def test_a_claim_ends_when_the_seat_is_refused_or_the_caller_leaves(
     assert await open_room(arena, player)
 
 
-async def test_a_member_who_falls_silent_is_offline_until_his_next_call(
+async def test_a_member_who_falls_silent_is_offline_until_their_next_call(
     arena: Arena, autojump_clock: trio.testing.MockClock
 ):
     host, _ = await come(arena)
@@ -135,7 +135,7 @@ async def test_a_member_who_falls_silent_is_offline_until_his_next_call(
     assert not arena.world.rooms.index.is_offline(guest.player_id)
 
 
-async def test_a_silent_member_loses_his_seat_at_last(
+async def test_a_silent_member_loses_their_seat_at_last(
     arena: Arena, autojump_clock: trio.testing.MockClock
 ):
     host, host_token = await come(arena)

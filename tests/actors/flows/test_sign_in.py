@@ -153,7 +153,7 @@ async def test_first_calls_of_one_user_at_once_make_one_account(
     assert good == 1
 
 
-async def test_whoever_is_banned_stays_banned_and_keeps_his_token(arena: Arena):
+async def test_whoever_is_banned_stays_banned_and_keeps_their_token(arena: Arena):
     first = await enter(arena, "0701")
     player_id = first.player.player_id
     await ban_player(arena.world, arena.game.game_id, player_id, "hour", None)
@@ -220,7 +220,7 @@ async def test_a_game_without_a_platform_says_so(arena: Arena, fake: Fake):
         await enter(arena, "junk")
 
 
-async def test_without_a_name_he_is_called_as_on_the_platform_if_the_rules_let_that_pass(
+async def test_without_a_name_a_player_is_called_as_on_the_platform_if_the_rules_let_that_pass(
     arena: Arena, fake: Fake
 ):
     fake.personas |= {"1": "  Gabe ", "2": "x", "3": "a\u202eb"}

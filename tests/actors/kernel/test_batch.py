@@ -40,7 +40,7 @@ async def test_all_who_wait_are_woken_when_it_settles(autojump_clock):
     assert set(outcomes.values()) == {(3, "durable")}
 
 
-async def test_each_waits_no_longer_than_his_own_time(autojump_clock):
+async def test_each_waits_no_longer_than_their_own_time(autojump_clock):
     batch, outcomes = Batch(), dict[int, tuple[float, str]]()
     async with trio.open_nursery() as nursery:
         for n in range(5):
@@ -53,7 +53,7 @@ async def test_each_waits_no_longer_than_his_own_time(autojump_clock):
     assert [outcomes[n][1] for n in range(5)] == ["unsettled"] * 3 + ["durable"] * 2
 
 
-async def test_whoever_has_less_patience_keeps_his_own_time(autojump_clock):
+async def test_whoever_has_less_patience_keeps_their_own_time(autojump_clock):
     batch, outcomes = Batch(), dict[int, tuple[float, str]]()
     async with trio.open_nursery() as nursery:
         for n, seconds in enumerate([10, 2, 5, 10]):

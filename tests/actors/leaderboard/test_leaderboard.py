@@ -383,7 +383,7 @@ async def test_a_restarted_service_has_forgotten_everything(
     assert memory.reads == ["load_documents_page"] * 2
 
 
-async def test_a_crashed_player_is_shown_as_the_database_has_him(
+async def test_a_crashed_player_is_shown_as_the_database_has_them(
     autojump_clock: trio.testing.MockClock,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

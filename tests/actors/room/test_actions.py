@@ -18,7 +18,7 @@ def kit() -> RoomKit:
     return kit
 
 
-def test_a_target_sees_what_he_is_asked_and_by_whom(kit: RoomKit):
+def test_a_target_sees_what_they_are_asked_and_by_whom(kit: RoomKit):
     sent = kit.act(GUEST, "host", request_data=b'{"x":1}')
 
     assert sent.target_ids == (HOST,)
@@ -78,7 +78,7 @@ def test_a_sender_sees_what_came_of_it_again_and_again(kit: RoomKit):
     assert actions.list_pending(kit.room, HOST) == ()
 
 
-def test_each_target_has_an_action_of_his_own(kit: RoomKit):
+def test_each_target_has_an_action_of_their_own(kit: RoomKit):
     sent = kit.act(HOST, "all")
 
     assert sent.target_ids == (HOST, GUEST, THIRD)
@@ -181,7 +181,7 @@ def test_a_room_holds_only_so_many_unanswered_actions(kit: RoomKit):
                 kit.act(GUEST, "host", action_type=action_type, request_data=request_data)
 
 
-def test_what_a_leaver_was_asked_has_failed_and_what_he_asked_is_void(kit: RoomKit):
+def test_what_a_leaver_was_asked_has_failed_and_what_they_asked_is_void(kit: RoomKit):
     from_host = kit.act(HOST, "others").ids
     kit.act(GUEST, "host")
     kit.complete(HOST, kit.act(GUEST, "host").ids[0])

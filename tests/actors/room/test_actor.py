@@ -275,7 +275,7 @@ async def test_who_is_put_out_has_no_seat(autojump_clock: trio.testing.MockClock
         assert rooms.index.seat_of(GUEST) is None
 
 
-async def test_who_joins_a_silent_room_is_told_that_he_is_host(
+async def test_a_player_who_joins_a_silent_room_is_told_that_they_are_host(
     autojump_clock: trio.testing.MockClock,
 ):
     async with open_rooms() as rooms:

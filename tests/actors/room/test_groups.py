@@ -53,7 +53,7 @@ def test_words_that_name_no_targets_are_refused(
         ("specific", [HOST], (HOST,)),
     ],
 )
-def test_the_host_targets_whom_he_likes_of_those_online(
+def test_the_host_targets_anybody_of_those_online(
     kit: RoomKit, word: str, ids: list[int] | None, found: tuple[int, ...]
 ):
     assert find_targets(kit.room, HOST, read_targets(word, ids)) == found
@@ -75,7 +75,7 @@ def test_a_member_cannot_reach_beyond_the_host(kit: RoomKit, word: str):
         find_targets(kit.room, GUEST, read_targets("specific", [GUEST]))
 
 
-def test_a_member_may_name_the_host_by_his_id(kit: RoomKit):
+def test_a_member_may_name_the_host_by_their_id(kit: RoomKit):
     assert find_targets(kit.room, GUEST, read_targets("host", None)) == (HOST,)
     assert find_targets(kit.room, GUEST, read_targets("specific", [HOST])) == (HOST,)
 

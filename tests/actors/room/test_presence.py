@@ -17,7 +17,7 @@ from greenroom.actors.room.rules.events import (
 )
 
 
-def test_a_silent_member_goes_offline_and_keeps_his_seat():
+def test_a_silent_member_goes_offline_and_keeps_their_seat():
     kit = RoomKit()
     kit.join(GUEST)
 
@@ -38,7 +38,7 @@ def test_strangers_are_neither_silent_nor_heard():
     assert presence.decide_sign_of_life(kit.room, HOST, NOW) == ()
 
 
-def test_after_his_grace_a_silent_member_has_left():
+def test_after_their_grace_a_silent_member_has_left():
     kit = RoomKit()
     kit.join(GUEST)
     kit.silence(GUEST)
@@ -86,7 +86,7 @@ def test_a_host_who_comes_back_first_is_still_host():
     assert kit.room.host_id == HOST
 
 
-def test_without_host_switch_a_silent_host_keeps_his_role_until_his_seat_is_over():
+def test_without_host_switch_a_silent_host_keeps_their_role_until_their_seat_is_over():
     kit = RoomKit(host_switch=False)
     kit.join(GUEST)
     kit.silence(HOST)

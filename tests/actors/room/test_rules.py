@@ -251,7 +251,7 @@ def test_the_room_ends_with_its_host_where_the_role_cannot_pass():
     assert RoomKit().leave(HOST) == _left_and_ended("left")
 
 
-def test_who_is_put_out_is_not_asked_whether_he_may_leave():
+def test_a_player_who_is_put_out_is_not_asked_whether_they_may_leave():
     kit = RoomKit(can_leave=False)
     kit.join(GUEST)
 
@@ -260,7 +260,7 @@ def test_who_is_put_out_is_not_asked_whether_he_may_leave():
     assert kit.put_out(HOST) == _left_and_ended("banned")
 
 
-def test_the_host_kicks_whom_he_likes():
+def test_the_host_kicks_anybody():
     kit = RoomKit()
     kit.join(GUEST)
     assert kit.kick(HOST, GUEST) == [MemberLeft(GUEST, "kicked", NOW)]

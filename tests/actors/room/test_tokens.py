@@ -87,7 +87,7 @@ def test_only_members_of_realtime_rooms_are_given_any():
 
 
 @pytest.mark.parametrize("way", ["leave", "kick", "put out", "stale", "end"])
-def test_who_is_no_member_any_more_hears_that_his_token_was_invalidated(way: str):
+def test_who_is_no_member_any_more_hears_that_their_token_was_invalidated(way: str):
     kit = open_kit()
     if way != "stale":
         issue(kit, GUEST, b"t")
@@ -120,7 +120,7 @@ def test_who_comes_back_needs_a_new_token():
         admit(kit, b"old")
 
 
-def test_a_member_has_so_many_and_loses_his_oldest():
+def test_a_member_has_so_many_and_loses_their_oldest():
     kit = open_kit()
     issue(kit, HOST, b"host")
     for number in range(tokens.TOKENS_A_MEMBER_MAX + 1):

@@ -90,7 +90,7 @@ def test_a_ban_tells_the_time_that_is_left_in_its_largest_unit(
     assert login(over) == (200, None)
 
 
-def test_who_falls_silent_is_offline_until_his_next_call(clocked: ServerProcess):
+def test_who_falls_silent_is_offline_until_their_next_call(clocked: ServerProcess):
     api = Api(clocked.address, clocked.new_game())
     (silent, token), (beating, heart) = api.register("Silent"), api.register("Beating")
 
@@ -112,7 +112,7 @@ def test_who_falls_silent_is_offline_until_his_next_call(clocked: ServerProcess)
 
 
 @pytest.mark.parametrize("logs_out", [False, True])
-def test_a_member_who_falls_silent_keeps_his_seat_and_is_reached_by_nothing(
+def test_a_member_who_falls_silent_keeps_their_seat_and_is_reached_by_nothing(
     clocked: ServerProcess, logs_out: bool
 ):
     api = Api(clocked.address, clocked.new_game())

@@ -139,7 +139,7 @@ def test_more_updates_than_a_page_are_read_one_page_after_the_other(table: Table
     assert read == list(range(120))
 
 
-def test_the_roster_tells_each_caller_which_one_he_is(table: Table):
+def test_the_roster_tells_each_caller_which_one_they_are(table: Table):
     for who in EVERYBODY:
         players = table.get(who, "players")["players"]
         assert [entry["player_id"] for entry in players] == table.ids(*EVERYBODY)

@@ -122,7 +122,7 @@ def test_whoever_is_not_named_rightly_is_not_found(
     ("path", "nobody"),
     [("accept", NO_REQUEST), ("decline", NO_REQUEST), ("remove", NOT_FRIENDS)],
 )
-def test_an_other_player_must_be_named_by_his_id(
+def test_an_other_player_must_be_named_by_their_id(
     api: Api, other: Api, path: str, nobody: tuple[int, str]
 ):
     me = player(api)
@@ -148,7 +148,7 @@ def test_a_player_begins_without_friends_and_with_a_tag(api: Api):
     assert listed["friends"] == listed["incoming"] == listed["outgoing"] == []
 
 
-def test_a_player_is_found_by_his_tag_however_it_is_spelled(api: Api):
+def test_a_player_is_found_by_their_tag_however_it_is_spelled(api: Api):
     me, ada = player(api), player(api, "Ada נעמי 🎮")
     tag = ada.tag()
     wanted = {
@@ -264,7 +264,7 @@ def test_a_mutual_request_accepts(api: Api):
     assert between(me, ada) == "friend"
 
 
-def test_nobody_befriends_himself(api: Api):
+def test_nobody_befriends_themselves(api: Api):
     me = player(api)
     refused(me.post("request", {"player_tag": me.tag()}), 400, "You cannot add yourself")
     refused(me.to("request", me), 400, "You cannot add yourself")

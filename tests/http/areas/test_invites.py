@@ -205,7 +205,7 @@ def test_a_friend_with_a_seat_elsewhere_is_not_invited(api: Api):
         refused(try_invite(host, friend), 400, "Player is already in a room or lobby")
 
 
-def test_who_was_kicked_does_not_return_by_his_invite(api: Api):
+def test_who_was_kicked_does_not_return_by_their_invite(api: Api):
     room_id, host = room(api)
     (friend,) = friends(api, host)
     invite(host, friend)

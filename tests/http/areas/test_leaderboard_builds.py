@@ -34,7 +34,7 @@ def junk(number: int) -> list[str]:
     return [f"f{number}_{n}" for n in range(16)]
 
 
-def test_a_stranger_builds_as_much_as_his_allowance_and_the_games_own_board_stays(
+def test_a_stranger_builds_as_much_as_their_allowance_and_the_games_own_board_stays(
     server: ServerProcess,
 ):
     game = server.new_game()

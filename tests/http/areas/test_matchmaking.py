@@ -10,8 +10,8 @@ from lobby_http_kit import (
     AREA,
     HEX,
     NOT_FOUND,
-    NOT_HIS,
     NOT_IN,
+    NOT_YOURS,
     PROCESSED,
     ROOMS,
     STAMP,
@@ -185,7 +185,7 @@ def test_whoever_is_in_a_room_is_in_no_lobby(api: Api):
     assert host.seen("current")["in_matchmaking"] is False
 
 
-def test_whoever_is_in_a_started_lobby_gets_the_text_of_the_area_that_he_calls(api: Api):
+def test_a_player_in_a_started_lobby_gets_the_text_of_the_area_that_they_call(api: Api):
     lobby_id, members = lobby(api)
     members[0].done("start")
     for member in members:
@@ -360,8 +360,8 @@ def test_requests_are_refused(api: Api):
     free_id, _ = lobby(api, 0)
     text = "This matchmaking lobby does not take join requests. Use /join endpoint instead."
     refused(requester.post(f"{free_id}/request"), 400, text)
-    refused(player(api).get(f"{request_id}/status"), 404, NOT_HIS)
-    refused(requester.get(f"{'f' * 32}/status"), 404, NOT_HIS)
+    refused(player(api).get(f"{request_id}/status"), 404, NOT_YOURS)
+    refused(requester.get(f"{'f' * 32}/status"), 404, NOT_YOURS)
 
 
 def test_one_player_asks_at_most_ten_lobbies(api: Api):
@@ -423,6 +423,6 @@ def test_requests_die_with_the_lobby(api: Api, path: str):
     lobby_id, (host,) = lobby(api, 0, join_by_requests=True)
     requester, request_id = asked(api, lobby_id)
     host.done(path)
-    refused(requester.get(f"{request_id}/status"), 404, NOT_HIS)
+    refused(requester.get(f"{request_id}/status"), 404, NOT_YOURS)
     refused(host.post(f"{request_id}/response", {"action": "reject"}), 404, PROCESSED)
     assert listed(api) == []

@@ -320,7 +320,7 @@ async def test_the_game_document_is_read(arena: Arena) -> None:
     assert (succeeded, said["game_id"], said["data"]) == (True, arena.game.game_id, {})
 
 
-async def test_a_player_is_found_by_his_tag_active_or_not(
+async def test_a_player_is_found_by_their_tag_active_or_not(
     arena: Arena, autojump_clock: MockClock
 ) -> None:
     ada = await register(arena, "Ada")

@@ -69,7 +69,7 @@ def log_out(api: Api, token: str) -> None:
     assert api.call("POST", "/api/game_players.php/logout", player=token).status == 200
 
 
-def test_a_stranger_spends_his_share_of_a_days_calls_and_the_player_plays_on(studio: Studio):
+def test_a_stranger_spends_their_share_of_a_days_calls_and_the_player_plays_on(studio: Studio):
     _, ada = studio.at(PLAYER).register()
     statuses = Counter(tell_time(studio.at(STRANGER)).status for _ in range(60))
     refused = tell_time(studio.at(STRANGER))

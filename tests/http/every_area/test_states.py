@@ -490,7 +490,7 @@ def test_an_action_moves_to_no_other_status(api: Api, status: str):
     assert len(it.guest.call("GET", "game_room.php/actions/pending").json["actions"]) == 1
 
 
-def test_each_target_has_a_pending_action_of_his_own(api: Api):
+def test_each_target_has_a_pending_action_of_their_own(api: Api):
     it = outsider(api)
     it.caller.done(f"{it.room_id}/join")
     body = {"target_players": "all", "action_type": "vote", "request_data": {"n": 1}}

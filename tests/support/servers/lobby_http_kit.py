@@ -16,7 +16,7 @@ NOT_IN_ANY = "You are not in any matchmaking lobby"
 NOT_IN = "You are not in a matchmaking lobby"
 NOT_FOUND = "Matchmaking lobby not found or already started"
 PROCESSED = "Request not found or already processed"
-NOT_HIS = "Request not found or you are not the requester"
+NOT_YOURS = "Request not found or you are not the requester"
 
 
 class Player(NamedTuple):

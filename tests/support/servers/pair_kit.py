@@ -275,9 +275,9 @@ class PlayerPair:
         """
         await self.guest.see(f"{FRIENDS}/lookup", {"player_id": self.host.player_id})
         mine = await self.host.see(f"{FRIENDS}/list")
-        his = await self.guest.see(f"{FRIENDS}/list")
+        theirs = await self.guest.see(f"{FRIENDS}/list")
         here = {kind: [f["player_id"] for f in mine[kind]] for kind in ("friends", "outgoing")}
-        there = {kind: [f["player_id"] for f in his[kind]] for kind in ("friends", "incoming")}
+        there = {kind: [f["player_id"] for f in theirs[kind]] for kind in ("friends", "incoming")}
         host, guest = [self.host.player_id], [self.guest.player_id]
         if here["friends"]:
             assert (here["friends"], there["friends"]) == (guest, host)

@@ -241,12 +241,12 @@ def _missed(room: Room, member: Member, senders: Senders, cursor: Cursor | None)
 def _missed_of(room: Room, sender_id: int, fallen: Fallen, cursor: Cursor) -> int:
     """Return how many of one sender's fell off after a cursor, or at most how many."""
     sender = room.members.get(sender_id)
-    is_his = (
+    is_theirs = (
         sender is not None
         and cursor.sender_low == sender_id & SENDER_MASK
         and cursor.number > sender.joined_number
     )
-    return (fallen.count - cursor.pair_ordinal) & ORDINAL_MASK if is_his else fallen.count
+    return (fallen.count - cursor.pair_ordinal) & ORDINAL_MASK if is_theirs else fallen.count
 
 
 def _size(update: Update) -> int:

@@ -317,7 +317,7 @@ namespace Greenroom
         /// <summary>See what became of a join request.</summary>
         /// <remarks>
         /// <para>Read the outcome of the caller's request.</para>
-        /// <para>May be refused with these codes: RequestNotHis.</para>
+        /// <para>May be refused with these codes: RequestNotYours.</para>
         /// </remarks>
         public async Task<RequestStatusReply> JoinRequest(
             string requestId, CancellationToken cancellation = default(CancellationToken))

@@ -89,7 +89,7 @@ namespace Greenroom
         public const string PlayersHoldTooMuch = "players_hold_too_much";
         public const string RequestIdRefused = "request_id_refused";
         public const string RequestNotFound = "request_not_found";
-        public const string RequestNotHis = "request_not_his";
+        public const string RequestNotYours = "request_not_yours";
         public const string RoomFull = "room_full";
         public const string RoomInactive = "room_inactive";
         public const string RoomNotFound = "room_not_found";
@@ -202,7 +202,7 @@ namespace Greenroom
             { "429 Players in memory hold too much; try again later, or store less", PlayersHoldTooMuch },
             { "400 request_id must be 1 to 64 letters, digits, - or _", RequestIdRefused },
             { "404 Request not found or already processed", RequestNotFound },
-            { "404 Request not found or you are not the requester", RequestNotHis },
+            { "404 Request not found or you are not the requester", RequestNotYours },
             { "400 Room is full", RoomFull },
             { "400 Room inactive", RoomInactive },
             { "404 Room not found", RoomNotFound },

@@ -84,7 +84,7 @@ export type RefusalCode =
   | "players_hold_too_much"
   | "request_id_refused"
   | "request_not_found"
-  | "request_not_his"
+  | "request_not_yours"
   | "room_full"
   | "room_inactive"
   | "room_not_found"
@@ -197,7 +197,7 @@ export const CODES: Record<string, RefusalCode> = {
   "429 Players in memory hold too much; try again later, or store less": "players_hold_too_much",
   "400 request_id must be 1 to 64 letters, digits, - or _": "request_id_refused",
   "404 Request not found or already processed": "request_not_found",
-  "404 Request not found or you are not the requester": "request_not_his",
+  "404 Request not found or you are not the requester": "request_not_yours",
   "400 Room is full": "room_full",
   "400 Room inactive": "room_inactive",
   "404 Room not found": "room_not_found",

@@ -280,7 +280,7 @@ func ask_to_join(matchmaking_id: String, options: Dictionary = {}):
 ##
 ## Read the outcome of the caller's request.
 ##
-## May be refused with these codes: request_not_his.
+## May be refused with these codes: request_not_yours.
 func join_request(request_id: String):
 	return start("GET", "/api/matchmaking.php/" + Platform.escape(request_id) + "/status", {}, null, "RequestStatusReply", true)
 
