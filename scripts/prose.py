@@ -7,7 +7,8 @@
 The rules, which CONTRIBUTING.md has among the house rules:
 
 - `pronoun`: a player is "they", in docs, docstrings, comments, names and texts of the package.
-- `beginning`: the first word of a docstring is not a bare "Of", "As", "Who", "Whether" and so on.
+- `beginning`: the first word of a docstring is not a bare "Of", "As", "Who", "Whether" and so on,
+  nor that of a sentence in docs. There "As", questions, labels and heads of lists may stand.
 - `sentence`: at most 25 words in docs, 30 in docstrings. Tables, headings and code do not count.
 - `paragraph`: at most six lines in docs.
 - `columns`: at most 120 in docs. Tables, code and the targets of links do not count.
@@ -50,6 +51,10 @@ BEGINNING = re.compile(
     r"(?:Of|As|Who|Whom|Whose|Where|Wherever|What|Which|Whoever|Whatever|Whether"
     r"|So (?:many|much|few|little|long|often|far|old|large))\b"
 )
+
+DOCS_BEGINNING = re.compile(rf"(?!As\b){BEGINNING.pattern}(?!:)")
+DOCS_BEGINNING_ENDS = ("?", ":")
+"""A question, or the head of a list, may begin so."""
 
 NOT_PROSE = {
     "tests/faults/reports": "written by scripts/torture and scripts/simulate",
@@ -158,8 +163,16 @@ def in_page(path: str, text: str) -> Iterator[Finding]:
             shown = f"{len(block.lines)} lines: {block.lines[0][:60]}…"
             yield Finding(path, block.line, "paragraph", shown)
         yield from _sentences(path, block, WORDS_MAX)
+        yield from _beginnings(path, block)
         for offset, line in enumerate(block.lines):
             yield from _pronouns(path, block.line + offset, line)
+
+
+def _beginnings(path: str, block: Block) -> Iterator[Finding]:
+    """Yield the sentences of docs whose subject is a riddle, as in "Who polls is told"."""
+    for line, sentence in _split(block):
+        if DOCS_BEGINNING.match(sentence) and not sentence.endswith(DOCS_BEGINNING_ENDS):
+            yield Finding(path, line, "beginning", sentence[:100])
 
 
 def without_code(text: str) -> list[str]:
@@ -282,13 +295,18 @@ def _pronouns(path: str, line: int, text: str) -> Iterator[Finding]:
 
 def _sentences(path: str, block: Block, words_max: int) -> Iterator[Finding]:
     """Yield the sentences of a block that have too many words."""
+    for line, sentence in _split(block):
+        words = [word for word in sentence.split() if re.search(r"\w", word)]
+        if len(words) > words_max:
+            yield Finding(path, line, "sentence", f"{len(words)} words: {' '.join(words)}")
+
+
+def _split(block: Block) -> Iterator[tuple[int, str]]:
+    """Yield the sentences of a block, each with the line that it begins on."""
     text = plain("\n".join(block.lines))
     at = 0
     for sentence in re.split(r"((?<=[.!?])[)\"'\]]*\s+)", text):
-        words = [word for word in sentence.split() if re.search(r"\w", word)]
-        if len(words) > words_max:
-            line = block.line + text.count("\n", 0, at)
-            yield Finding(path, line, "sentence", f"{len(words)} words: {' '.join(words)}")
+        yield block.line + text.count("\n", 0, at), sentence.strip()
         at += len(sentence)
 
 

@@ -67,6 +67,9 @@ def of_page(text: str) -> list[tuple[int, str]]:
         (f"```sh\n{LONG} he\n```\n\n    {LONG} she\n", []),
         (f"[here](https://example.org/{'x' * 120})\n", []),
         ("`he` and here, the, shell\n", []),
+        ("It ends.\nWho polls is told, too.\n", [(2, "beginning")]),
+        ("- one\n- Of these\n  two remain.\n", [(2, "beginning")]),
+        ("What is it?\n\nWhere: here.\n\nWhat it does:\n\n# Who may write\n", []),
     ],
 )
 def test_what_is_found_in_a_page(text: str, found: list[tuple[int, str]]) -> None:

@@ -148,7 +148,7 @@ def types_page(model: Model, title: str, spoken: Callable[[Field], tuple[str, st
         title: the language.
         spoken: returns the name and the type of a field.
     """
-    intro = "What calls answer, and what those hold. A newer server may send further fields."
+    intro = "The structs of requests and answers. A newer server may send further fields."
     return page(f"{title}: types", intro, *(_type(each, spoken) for each in model.structs))
 
 

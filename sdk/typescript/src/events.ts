@@ -2,7 +2,7 @@
 
 type Handler<Values extends unknown[]> = (...values: Values) => void;
 
-/** Calls listeners. What one throws reaches the platform as an error of its own, and no other. */
+/** Calls listeners. An error that one throws reaches the platform, and no other listener. */
 export class Events<Map extends Record<keyof Map, unknown[]>> {
   private readonly handlers = new globalThis.Map<keyof Map, Set<Handler<never>>>();
 

@@ -29,7 +29,7 @@ const BACKOFF = { backoffSeconds: 0.2, backoffSecondsMax: 5 };
 /** Seconds that a connection must last for the pauses to begin anew. */
 const STEADY_SECONDS = 10;
 
-/** What a game says in its rooms: give it to `Player.enter`, and the compiler checks the rest. */
+/** The messages of a game in its rooms: give the type to `Player.enter`, and the compiler checks the rest. */
 export interface RoomTypes {
   /** What the room's behaviour shows to all members. */
   state?: unknown;
@@ -74,13 +74,13 @@ export type ActionResult<Response = any> = Omit<ResultEntry, "response_data"> & 
   response_data: Response;
 };
 
-/** Whether a room is connected; `reconnecting` takes care of itself. */
+/** The state of the connection; `reconnecting` takes care of itself. */
 export type ConnectionStatus = "connected" | "reconnecting" | "closed";
 
-/** Who gets a message: never its sender. */
+/** The receivers of a message: never its sender. */
 export type Target = "all" | "host" | "others" | readonly number[];
 
-/** What a room tells its listeners. */
+/** The events that a room sends to its listeners. */
 export interface RoomEvents<Types extends RoomTypes = Untyped> {
   /** The state has changed. */
   state: [state: Get<Types, "state", any>, privateState: Get<Types, "privateState", any>];

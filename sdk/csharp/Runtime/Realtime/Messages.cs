@@ -3,7 +3,7 @@ using System.Collections.Generic;
 
 namespace Greenroom
 {
-    /// <summary>Which members get a message; never its sender.</summary>
+    /// <summary>The receivers of a message: never its sender.</summary>
     public enum Target
     {
         /// <summary>All members.</summary>

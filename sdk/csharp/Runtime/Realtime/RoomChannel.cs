@@ -87,7 +87,7 @@ namespace Greenroom
 
         // What comes.
 
-        /// <summary>Handle what has come since the last call. What a handler raises is raised here.</summary>
+        /// <summary>Handle what has come since the last call. An exception of a handler is raised here.</summary>
         public void Poll()
         {
             actions.EndLate();
@@ -370,7 +370,7 @@ namespace Greenroom
             if (over != null) throw over;
         }
 
-        /// <summary>Close the channel, and return at once. What was sent before is still sent, if the program goes on
+        /// <summary>Close the channel, and return at once. Messages sent before are still sent, if the program goes on
         /// for long enough. Poll raises Closed.</summary>
         public void Close()
         {

@@ -1,4 +1,4 @@
-# What a call, or an action, has come to. Look at `is_ok` first.
+# The result of a call, or of an action. Look at `is_ok` first.
 
 # Whether the server did it.
 var is_ok = false

@@ -156,7 +156,7 @@ func send_fast(command, data = {}, stream = 0, target = "all", target_ids = []):
 	return false
 
 
-# Close the channel. What was sent before is still sent.
+# Close the channel. Messages sent before are still sent.
 func close():
 	_link.close()
 
