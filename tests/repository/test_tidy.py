@@ -119,8 +119,8 @@ def modules_of_folders() -> Counter[str]:
     return Counter(
         str(path.parent)
         for path in paths
-        if path.parts[0] in {"greenroom", "tests", "scripts", "bench", "docs", "examples"}
-        and path.suffix in {".py", ".md", ".go", ".js", ".mjs", ".gd", ".cs"}
+        if path.parts[0] in {"greenroom", "tests", "scripts", "bench", "docs", "examples", "sdk"}
+        and path.suffix in {".py", ".md", ".go", ".js", ".mjs", ".ts", ".gd", ".cs"}
         and path.name != "__init__.py"
         and not any(path.is_relative_to(folder) for folder in FOLDERS_OF_DATA)
     )
