@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 
+import trio
 from crowd_kit import HEAL_SECONDS_MAX, Crowd
 from server_kit import ConnectionLost, TrioClient
 from torture_crowds import ROOMS, Member
@@ -127,17 +128,25 @@ class Scorers(Crowd):
             await self.up.wait()
             with contextlib.suppress(ConnectionLost):
                 goals = await self._act(member, "look")
-        wanted = goals
+        wanted, counted = goals, [await self._goals(member)]
 
         async def is_counted() -> bool:
-            return bool((await self._stats(member)).get("goals", 0) >= wanted)
+            counted.append(await self._goals(member))
+            return counted[-1] >= wanted
 
-        await until(is_counted, HEAL_SECONDS_MAX)
+        try:
+            await until(is_counted, HEAL_SECONDS_MAX)
+        except trio.TooSlowError:
+            text = f"the room counts {goals} goals, stats {counted[0]}, and later {counted[-1]}"
+            raise AssertionError(text) from None
         stats = await self._stats(member)
         found = stats.get("goals", 0)
         assert found == goals, f"the room counts {goals} goals, stats {found}"
         orders.check(stats.get("orders", 0))
         self.checked += 1
+
+    async def _goals(self, member: Member) -> int:
+        return (await self._stats(member)).get("goals", 0)
 
     async def _stats(self, member: Member) -> dict[str, int]:
         answer = await member.insist("GET", GET)
