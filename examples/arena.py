@@ -4,8 +4,8 @@
 
 Rooms whose rules say {"type": "arena"} play it, in rounds of a minute, or of "seconds": 3 to 600.
 Clients send the message `steer` with {"x": -1 to 1, "y": -1 to 1} as often as they like, best over
-UDP; the last one counts. Who polls sends the action `steer` instead, and is answered with what the
-others see.
+UDP; the last one counts. A player who polls sends the action `steer` instead. Its answer has what
+the others see.
 
 What must be right, the coin and the scores, is the state that members see. Where everybody is may
 be lost on the way, for the next tick says it anew: that is broadcast unreliably, as `places`.
@@ -103,20 +103,20 @@ class Arena(RoomBehaviour[Field]):
                 runner.coins = 0
 
     def on_drop(self, room: Room[Field], member: Member) -> None:
-        """Let who is cut off stand still, and not run into a wall."""
+        """Stop a player whose connection is lost, so that they do not run into a wall."""
         runner = room.state.runners[member.player_id]
         runner.dx = runner.dy = 0.0
 
     @message("steer")
     def steer(self, room: Room[Field], by: Member, steer: Steer) -> None:
-        """Take note of a direction; it tells nobody anything, the tick does."""
+        """Note a direction; the next tick moves the player."""
         length = max(1.0, math.hypot(steer.x, steer.y))
         runner = room.state.runners[by.player_id]
         runner.dx, runner.dy = steer.x / length, steer.y / length
 
     @action("steer")
     def steer_and_look(self, room: Room[Field], by: Member, steer: Steer) -> object:
-        """Let who has no connection steer, and look around."""
+        """Steer for a player without a connection, and answer what the others see."""
         self.steer(room, by, steer)
         return {"places": self._places(room), "field": self.shared(room)}
 

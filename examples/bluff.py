@@ -104,7 +104,7 @@ class Bluff(RoomBehaviour[Table]):
             self._put_out(room, member.player_id)
 
     def on_timer(self, room: Room[Table], name: str) -> None:
-        """Put out who dallies; close the room some time after the game."""
+        """Put a player out who is too slow; close the room some time after the game."""
         if name == "turn":
             self._put_out(room, room.state.turn)
         else:

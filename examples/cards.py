@@ -49,13 +49,13 @@ class Play(msgspec.Struct, frozen=True):
 
 
 class Cards(RoomBehaviour[Table]):
-    """One after the other; who dallies draws a card."""
+    """Players take turns; a player who is too slow draws a card."""
 
     strict = True
     stats = STATS
 
     def can_join(self, room: Room[Table], joining: Joining) -> None:
-        """Let nobody come while a game is on."""
+        """Refuse players who come while a game is on."""
         if room.state.turn:
             raise Refused("A game is on: come back when it is over")
 
@@ -73,7 +73,7 @@ class Cards(RoomBehaviour[Table]):
             self._end(room, next(iter(state.hands)))
 
     def on_timer(self, room: Room[Table], name: str) -> None:
-        """Draw for who dallies."""
+        """Draw a card for the player who is too slow."""
         self._draw(room, room.state.turn)
         self._next(room)
 

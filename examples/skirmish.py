@@ -94,7 +94,7 @@ class Shot(msgspec.Struct):
 
 
 class Field(msgspec.Struct):
-    """The state: who is where, and what flies."""
+    """The state: where the players are, and what flies."""
 
     points: int = 5
     fighters: dict[int, Fighter] = {}
@@ -138,7 +138,7 @@ class Skirmish(RoomBehaviour[Field]):
             self._end(room, has_winner=False)
 
     def on_drop(self, room: Room[Field], member: Member) -> None:
-        """Let who is cut off stand still. They can be hit: pulling the plug saves nobody."""
+        """Stop a player whose connection is lost. They can still be hit."""
         fighter = room.state.fighters[member.player_id]
         fighter.dx = fighter.dy = 0.0
 

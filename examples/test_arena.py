@@ -10,7 +10,7 @@ from greenroom.testing import Heard, RoomHarness
 
 
 def chase(room: RoomHarness[Field], player_id: int) -> None:
-    """Let a player run to the coin."""
+    """Run to the coin with one player."""
     state = room.state
     runner = state.runners[player_id]
     x, y = state.coin_x - runner.x, state.coin_y - runner.y

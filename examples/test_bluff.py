@@ -34,7 +34,7 @@ def doubt(room: RoomHarness[Table]) -> Any:
 
 
 def lay_a_lie(room: RoomHarness[Table]) -> str:
-    """Let whose turn it is lay a card of another rank than what is due."""
+    """Lay a card of the wrong rank for the player whose turn it is."""
     card = next(card for card in room.state.hands[room.state.turn] if card[0] != due(room))
     lay(room, [card])
     return card
@@ -135,7 +135,7 @@ def test_other_rules_make_no_room(rules: dict[str, Any]) -> None:
         RoomHarness(Bluff, rules=rules).join("Ann")
 
 
-def test_who_dallies_or_leaves_is_out_and_the_last_one_wins() -> None:
+def test_a_player_who_is_slow_or_leaves_is_out_and_the_last_one_wins() -> None:
     room = begin("Ann", "Bob", "Eve")
     room.advance(TURN_SECONDS)
     assert len(room.state.hands) == 2

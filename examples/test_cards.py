@@ -16,7 +16,7 @@ def begin(*names: str) -> RoomHarness[Table]:
 
 
 def step(room: RoomHarness[Table]) -> None:
-    """Let whose turn it is play the first card that follows, or draw."""
+    """Play the first card that follows for the player whose turn it is, or draw."""
     state = room.state
     top, player_id = state.pile[-1], state.turn
     cards = [c for c in state.hands[player_id] if c[0] == top[0] or c[1] == top[1]]
@@ -68,7 +68,7 @@ def test_wrong_moves_fail_and_change_nothing() -> None:
         room.join("Eve")
 
 
-def test_who_dallies_draws() -> None:
+def test_a_slow_player_draws() -> None:
     room = begin()
     slow = room.state.turn
     room.advance(TURN_SECONDS)

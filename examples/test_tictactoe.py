@@ -62,7 +62,7 @@ def test_moves_out_of_turn_and_on_taken_cells_fail() -> None:
         room.act(second, "place", {"cell": 9})
 
 
-def test_who_dallies_loses() -> None:
+def test_a_slow_player_loses() -> None:
     room, first, second = begin()
     room.advance(20.1)
     assert Heard("over", {"winner": second}) in room.heard(first)
