@@ -200,7 +200,7 @@ class Dispatcher:
             except Moved as moved:
                 answer = SentOn(moved.shard, moved.vouched, moved.has_begun)
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
-                answer = _answer_of(error, route)
+                answer = self._answer_error(error, route, request, started)
             finally:
                 self.in_flight.leave(entered, key)
             if isinstance(answer, SentOn):
@@ -251,9 +251,22 @@ class Dispatcher:
         except Moved as moved:
             return SentOn(moved.shard, moved.vouched, moved.has_begun)
         except Exception as error:  # noqa: BLE001 - as in `answer`
-            return _answer_of(error, route)
+            return self._answer_error(error, route, request, now)
         finally:
             self.in_flight.leave(entered, key)
+
+    def _answer_error(self, error: Exception, route: Route, request: Request, now: float) -> Answer:
+        """Return what an error is answered with; charge the address for a wrong key or token."""
+        if isinstance(error, KeyInvalid | TokenInvalid):
+            if isinstance(request, ForwardedRequest):
+                request.has_failed_token = True
+            else:
+                self._limits.note_failed_token(request.address, now)
+        try:
+            return answer_of(error, route.name)
+        except Exception:
+            logger.exception("%s: its error could not be answered", route.name)
+            return internal_server_error()
 
     async def _answer_elsewhere(
         self,
@@ -351,7 +364,10 @@ class Dispatcher:
     ) -> Answer:
         """Answer a call whose address has been charged; for a vouched player, all has been."""
         endpoint, world = route.endpoint, self._world
-        caller = await self._identify(route, request, now, vouched)
+        if vouched:
+            caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
+        else:
+            caller = await route.authenticate(world, endpoint.texts, request)
         tenure = None if world.ownership is None else _tenure_of(world, caller)
         if not vouched:
             refusal = self._charge_caller(route, request, caller, now, units)
@@ -393,33 +409,25 @@ class Dispatcher:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
 
-    async def _identify(
-        self, route: Route, request: Request, now: float, vouched: int
-    ) -> GameCaller:
-        """Return who calls; charge the client's address for a wrong key or token."""
-        texts = route.endpoint.texts
-        try:
-            if vouched:
-                return await vouched_caller(self._world, texts, request, vouched)
-            return await route.authenticate(self._world, texts, request)
-        except (KeyInvalid, TokenInvalid):
-            if isinstance(request, ForwardedRequest):
-                request.has_failed_token = True
-            else:
-                self._limits.note_failed_token(request.address, now)
-            raise
-
     def _charge_caller(
         self, route: Route, request: Request, caller: GameCaller, now: float, units: int
     ) -> Answer | None:
         """Charge a call, and what it writes, to its caller; return a refusal if it is too much."""
+        if isinstance(caller, PlayerCaller):
+            wait = route.limits.admit_player(caller.player_id, now, units)
+        else:
+            wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
+        ledger, game_id, address = self._ledger, caller.game_id, caller.share_address
         now_unix = self._world.clock.now()
-        retry_seconds = self._admit_caller(route, caller, now, now_unix, units)
-        if retry_seconds:
-            return too_many_requests(retry_seconds)
-        if route.writes and (retry_seconds := self._count_written(caller, request.body, now_unix)):
-            self._ledger.give_back_call(caller.game_id, caller.share_address)
-            return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
+        wait = wait or ledger.count_call(game_id, now_unix, address)
+        if wait:
+            return too_many_requests(wait)
+        size = len(request.body)
+        if route.writes and size > len(_NOTHING):  # leaving a room, above all, is always possible
+            wait = ledger.count_written(game_id, address, size, now_unix)
+            if wait:
+                ledger.give_back_call(game_id, address)
+                return too_many_requests(wait, WRITTEN_TOO_MUCH)
         return None
 
     def _charge_answer(self, route: Route, request: Request, caller: GameCaller, size: int) -> None:
@@ -448,25 +456,6 @@ class Dispatcher:
         )
         await stream.read_ahead()
         return Answer(200, b"", stream=stream)
-
-    def _admit_caller(
-        self, route: Route, caller: GameCaller, now: float, now_unix: int, units: int
-    ) -> int:
-        """Charge a call to its caller; return 0, or after how many seconds to try again."""
-        if isinstance(caller, PlayerCaller):
-            wait = route.limits.admit_player(caller.player_id, now, units)
-        else:
-            wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
-        return wait or self._ledger.count_call(caller.game_id, now_unix, caller.share_address)
-
-    def _count_written(self, caller: GameCaller, body: bytes, now_unix: int) -> int:
-        """Charge the bytes that a call writes; return 0, or after how many seconds to try again.
-
-        Calls without bytes are always possible: leaving a room, above all.
-        """
-        if len(body) <= len(_NOTHING):
-            return 0
-        return self._ledger.count_written(caller.game_id, caller.share_address, len(body), now_unix)
 
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer a request without a row: a preflight of some call, or nothing at all."""
@@ -504,11 +493,3 @@ def _tenure_of(world: World, caller: GameCaller) -> Tenure | TenureOfSeveral | N
 def _is_counted_anew(error: Exception) -> bool:
     """Return whether a call that ended so is counted when it comes again, and not now."""
     return is_too_many(error) or (isinstance(error, Moved) and not error.vouched)
-
-
-def _answer_of(error: Exception, route: Route) -> Answer:
-    try:
-        return answer_of(error, route.name)
-    except Exception:
-        logger.exception("%s: its error could not be answered", route.name)
-        return internal_server_error()

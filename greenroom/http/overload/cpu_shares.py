@@ -48,7 +48,8 @@ class CpuShares(trio.abc.Instrument):
             cpu: seconds that this thread has had a processor.
         """
         self._cpu = cpu
-        self._is_counting = False
+        self.is_counting = False
+        """There are accounts. A plain attribute, for each pass of the scheduler asks."""
         self._stepped = 0.0
         """When the step before ended, by `cpu`."""
         self._judged_at = 0.0
@@ -62,26 +63,21 @@ class CpuShares(trio.abc.Instrument):
         """A light address has been refused since the last judgement."""
 
     @property
-    def is_counting(self) -> bool:
-        """Return whether there are accounts."""
-        return self._is_counting
-
-    @property
     def has_heavy(self) -> bool:
         """Return whether some addresses use more than others."""
         return bool(self._heavy)
 
     def start(self, now: float) -> None:
         """Begin to count, in the trio run that this is called in; `now` in monotonic seconds."""
-        if not self._is_counting:
-            self._is_counting = True
+        if not self.is_counting:
+            self.is_counting = True
             self._judged_at = now
             trio.lowlevel.add_instrument(self)
 
     def stop(self) -> None:
         """Cease to count, and forget."""
-        if self._is_counting:
-            self._is_counting = False
+        if self.is_counting:
+            self.is_counting = False
             with contextlib.suppress(KeyError):  # trio drops one that has raised
                 trio.lowlevel.remove_instrument(self)
         self._used.clear()
