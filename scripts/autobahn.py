@@ -179,7 +179,7 @@ async def judge(python: str, cases: Sequence[str], *, is_relayed: bool) -> int:
 class Echo(RealtimeConnection):
     """A connection without a member, whose messages come back."""
 
-    async def _admit(self, opening: Opening) -> None:
+    async def _admit(self, opening: Opening, as_of: int | None) -> None:
         """Let everybody in."""
 
     def _take_messages(
