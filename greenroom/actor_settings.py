@@ -64,6 +64,7 @@ def world_settings(settings: Settings = DEFAULTS) -> WorldSettings:
         snapshot_seconds=settings.snapshot_seconds,
         journal_retention_seconds=settings.journal_retention_hours * 3_600,
         room_document_bytes_max=settings.room_document_bytes_max,
+        partitions_per_game=settings.partitions_per_game,
     )
 
 

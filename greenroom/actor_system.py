@@ -25,7 +25,7 @@ from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
-from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.leaderboards import Leaderboards, own_partitions
 from greenroom.actors.world.loaders import (
     LobbyLoader,
     RoomLoader,
@@ -141,16 +141,16 @@ class ActorSystem:
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock, own)
-        player_index, game_index = PlayerIndex(ledger, self._passivate_early), GameIndex(ledger)
-        leaderboards = Leaderboards(accounts, _build_charges(settings))
+        charges, ranked = _build_charges(settings), own_partitions(ledger, own)
+        leaderboards = Leaderboards(accounts, charges, ranked)
+        player_index = PlayerIndex(ledger, self._passivate_early, leaderboards.note_loaded)
+        game_index = GameIndex(ledger)
         self.hub = Hub()
         committer.observe(leaderboards.note_durable)
-        self.players = DynamicSupervisor(
-            "player", player_loader(accounts, player_index, clock), committer, ownership=own
-        )
-        self.games = DynamicSupervisor(
-            "game", game_loader(accounts, game_index, clock, own), committer, ownership=own
-        )
+        load_player = player_loader(accounts, player_index, clock)
+        self.players = DynamicSupervisor("player", load_player, committer, ownership=own)
+        load_game = game_loader(accounts, game_index, clock, own)
+        self.games = DynamicSupervisor("game", load_game, committer, ownership=own)
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)
         rooms = RoomLoader(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)

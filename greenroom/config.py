@@ -45,6 +45,7 @@ from greenroom.setting_kinds import (
     Host,
     Hours,
     Networks,
+    Partitions,
     PlanLimit,
     PlatformUrl,
     Port,
@@ -120,6 +121,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     advertise: Host | None = None
     """The host name or address by which the other machines of the cluster reach this one."""
     balance_shards: Flag = True
+    partitions_per_game: Partitions = 1
+    """The shards that a new game without a limiting plan lives in, so on as many nodes at most."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 

@@ -97,6 +97,16 @@ _DOCUMENTS_PAGE = Statement(
     INT8,
     INT8,
 )
+_DOCUMENTS_PAGE_OF = Statement(
+    "SELECT p.player_id, p.player_data, p.stats"
+    " FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
+    " WHERE p.game_id = $1 AND p.player_id > $2 AND coalesce(p.shard, g.shards[1]) = ANY ($4)"
+    " ORDER BY p.player_id LIMIT $3",
+    INT8,
+    INT8,
+    INT8,
+    INT8_COLUMN.array_oid,
+)
 _GAME = Statement(f"{_SELECT_GAME} WHERE g.game_id = $1", INT8)
 _HAS_API_KEY = """
     WHERE g.game_id = coalesce(
@@ -259,10 +269,18 @@ class DatabaseAccounts:
         return [_player(row) for row in rows]
 
     async def load_documents_page(
-        self, game_id: int, after_id: int, limit: int
+        self, game_id: int, after_id: int, limit: int, shards: Collection[int] | None = None
     ) -> list[tuple[int, bytes, bytes]]:
-        """Return ids, documents and stats of a game's players, from the first after `after_id`."""
-        rows = await self._rows(_DOCUMENTS_PAGE, int8(game_id), int8(after_id), int8(limit))
+        """Return ids, documents and stats of a game's players, from the first after `after_id`.
+
+        They are those who live in `shards`, or all.
+        """
+        page = int8(game_id), int8(after_id), int8(limit)
+        if shards is None:
+            rows = await self._rows(_DOCUMENTS_PAGE, *page)
+        else:
+            encoded = INT8_COLUMN.encode(sorted(shards))
+            rows = await self._rows(_DOCUMENTS_PAGE_OF, *page, encoded)
         return [(player_id, document, stats) for player_id, document, stats in rows]
 
     async def load_games(self) -> list[Game]:

@@ -30,7 +30,7 @@ _FRIENDSHIP = Statement(
 _FRIENDS_OF = Statement(
     f"""
     SELECT p.player_id, p.player_name, p.player_tag, p.platform_id, f.status,
-        f.requested_by
+        f.requested_by, p.is_online, p.shard::bigint
     FROM {_sides("= $1")} JOIN players AS p ON p.player_id = f.other_id
     ORDER BY f.updated_at, p.player_id
     """,
@@ -67,6 +67,8 @@ class DatabaseFriendships:
                 player_name=row[1],
                 player_tag=row[2],
                 platform_id=row[3],
+                is_online=row[6],
+                shard=row[7],
                 relationship=rules.relationship_to(
                     Friendship(status=row[4], requested_by=row[5]), player_id
                 ),

@@ -28,6 +28,7 @@ from greenroom.actors.kernel.journal import JournalEntry, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
     PlayerBanned,
+    PlayerCameOnline,
     PlayerDeleted,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
@@ -271,6 +272,10 @@ TARGETS: dict[type[Event], Target] = {
     PlayerTokenRotated: _player_update(
         "token_hash = e.token_hash, updated_at = to_timestamp(e.updated_at)",
         {"token_hash": BYTEA_COLUMN, "updated_at": INT8_COLUMN},
+    ),
+    PlayerCameOnline: _player_update(
+        "is_online = true, last_heartbeat = to_timestamp(e.last_heartbeat)",
+        {"last_heartbeat": INT8_COLUMN},
     ),
     PlayerLoggedIn: _player_update(
         "is_online = true, last_login = to_timestamp(e.last_login)", {"last_login": INT8_COLUMN}

@@ -1,7 +1,8 @@
 """The conformance suite runs every call of the API against both servers, over real sockets.
 
 What shows a sentence of the specification also runs against a worker that owns nothing, so that
-each of its calls goes to another worker and comes back.
+each of its calls goes to another worker and comes back. And it runs against two workers that share
+each game.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ from typing import Final
 import pytest
 from conformance import PAGE, rows_of
 from server_kit import KINDS, Api, ServerProcess, serving
-from workers_kit import ingress
+from workers_kit import ingress, sharing
 
 ELSEWHERE: Final = " elsewhere"
 """Ends the name of a kind of server whose games are another worker's."""
-CASES_MAX: Final = {"greenroom" + ELSEWHERE: 2, "hypercorn" + ELSEWHERE: 1}
+SPREAD: Final = "greenroom spread"
+"""Two workers that have partitions of every game."""
+CASES_MAX: Final = {"greenroom" + ELSEWHERE: 2, "hypercorn" + ELSEWHERE: 1, SPREAD: 2}
 """Cases of one test that are run on such a server, by its kind."""
 TESTS: Final = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="session", params=[*KINDS, *(kind + ELSEWHERE for kind in KINDS)])
+@pytest.fixture(scope="session", params=[*KINDS, *(kind + ELSEWHERE for kind in KINDS), SPREAD])
 def server(
     request: pytest.FixtureRequest, new_database: Callable[[], str]
 ) -> Iterator[ServerProcess]:
     """A server of each kind, with a database of its own; shared, so a test makes its own games."""
     kind = request.param.removesuffix(ELSEWHERE)
-    arguments = ("--database-url", new_database(), "--server", kind)
     run = serving if kind == request.param else ingress
+    if request.param == SPREAD:
+        kind, run = "greenroom", sharing
+    arguments = ("--database-url", new_database(), "--server", kind)
     with run(*arguments, GREENROOM_RATE_LIMIT_FACTOR="1000") as process:
         yield process
 
@@ -45,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: set[pytest.Item] = set()
     for item in items:
         kind = _kind(item)
-        if kind.endswith(ELSEWHERE):
+        if kind in CASES_MAX:
             name = _name(item)
             cases[name, kind] += 1
             if name not in named or cases[name, kind] > CASES_MAX[kind]:

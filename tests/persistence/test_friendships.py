@@ -51,6 +51,7 @@ async def test_both_players_find_the_same_row(storage: Storage):
         player_tag="TAG00003",
         relationship="outgoing",
         platform_id="76561197960287930",
+        is_online=True,
     )
     assert shown(await storage.friendships.load_friends(1)) == [(2, "incoming")]
     assert await storage.friendships.load_tallies([1, 2, 3, 9]) == {

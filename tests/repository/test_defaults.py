@@ -93,7 +93,7 @@ def test_actors_have_no_default_where_a_setting_has_one():
         for field in msgspec.structs.fields(struct)
         if not field.required
     ]
-    assert optional == ["presence_seconds", "partitions_per_game"]  # no setting sets these
+    assert optional == ["presence_seconds"]  # no setting sets these
 
 
 def taken(settings: Settings) -> object:

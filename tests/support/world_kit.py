@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -49,7 +49,7 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.plans.ledger import StoredUsage, player_bytes
+from greenroom.actors.plans.ledger import Ledger, StoredUsage, player_bytes
 from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -59,6 +59,7 @@ from greenroom.actors.player.messages import (
     LogOut,
     Player,
     PlayerDeleted,
+    PlayerMoved,
     PlayerRegistered,
     PlayerView,
 )
@@ -71,7 +72,7 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.friendships import Friendships
-from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.leaderboards import Leaderboards, own_partitions
 from greenroom.actors.world.loaders import (
     LobbyLoader,
     RoomLoader,
@@ -148,6 +149,8 @@ class MemoryFriendships:
                 player_name=other.player_name,
                 player_tag=other.player_tag,
                 platform_id=other.platform_id,
+                is_online=other.is_online,
+                shard=other.shard,
                 relationship=social_rules.relationship_to(friendship, player_id),
             )
             for pair, friendship in self.rows.items()
@@ -302,6 +305,18 @@ class Memory:
         )
         return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
 
+    def committed_by(self, ownership: Ownership | None, events: Iterable[Event]) -> Iterator[Event]:
+        """Iterate over those events that a node may have committed, of all that there were."""
+        for event in events:
+            player = self.players.get(getattr(event, "player_id", 0))
+            is_elsewhere = (
+                player is not None
+                and ownership is not None
+                and not ownership.owns(self.shard_of_player(player))
+            )
+            if not is_elsewhere or isinstance(event, PlayerMoved):
+                yield event
+
     def shard_of_player(self, player: Player) -> int:
         """Return where a player lives."""
         home = self.all_games[player.game_id].shards[0]
@@ -337,9 +352,14 @@ class Memory:
         return is_new
 
     async def load_documents_page(
-        self, game_id: int, after_id: int, limit: int
+        self,
+        game_id: int,
+        after_id: int,
+        limit: int,
+        shards: Collection[int] | None = None,
     ) -> list[tuple[int, bytes, bytes]]:
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
+        rows = [p for p in rows if shards is None or self.shard_of_player(p) in shards]
         page = [(row.player_id, row.player_data, row.stats) for row in rows[:limit]]
         await self._read("load_documents_page", None)
         return page
@@ -441,6 +461,15 @@ class KitStudio(BehaviourService):
         self.worlds: list[World] = []
 
 
+def _leaderboards(memory: Memory, ledger: Ledger, ownership: Ownership | None) -> Leaderboards:
+    """Return leaderboards that hear of what their node commits."""
+    leaderboards = Leaderboards(memory, None, own_partitions(ledger, ownership))
+    memory.observers.append(
+        lambda events: leaderboards.note_durable(memory.committed_by(ownership, events))
+    )
+    return leaderboards
+
+
 @asynccontextmanager
 async def open_world(
     memory: Memory,
@@ -459,15 +488,17 @@ async def open_world(
     clock, ledger = TestClock(), actor_settings.ledger()
     hub, studio = hub or Hub(), studio or KitStudio()
     ledger.server = server or ledger.server
-    player_index = PlayerIndex(ledger, lambda key: players.passivate(key, early=True))
+    leaderboards = _leaderboards(memory, ledger, ownership)
+    player_index = PlayerIndex(
+        ledger, lambda key: players.passivate(key, early=True), leaderboards.note_loaded
+    )
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds, ownership=ownership
     )
     game_index = GameIndex(ledger)
     load_game = game_loader(memory, game_index, clock, ownership)
     games = DynamicSupervisor("game", load_game, memory, bounds, ownership=ownership)
-    leaderboards, seats, holdings = Leaderboards(memory), SeatTable(), Holdings(ledger)
-    memory.observers.append(leaderboards.note_durable)
+    seats, holdings = SeatTable(), Holdings(ledger)
     room_index = RoomIndex(seats, holdings)
     room_limits = room_limits or actor_settings.room_limits()
     rooms = RoomLoader(memory.journals, room_index, clock, room_limits, hub, studio)

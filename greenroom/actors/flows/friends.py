@@ -276,11 +276,18 @@ def _shown(world: World, player: PlayerView | Player, relationship: Relationship
         player_tag=player.player_tag,
         platform_id=player.platform_id,
         relationship=relationship,
+        is_online=player.is_online,
+        shard=player.shard,
     )
     return _with_presence(world, friend)
 
 
 def _with_presence(world: World, friend: Friend) -> Friend:
-    """Return a friend with their presence. Players who are online are in memory."""
+    """Return a friend with their presence.
+
+    Players who are online are in memory. Those who live on other nodes are as the database says.
+    """
+    if friend.shard is not None and not world.serves(friend.shard):
+        return friend
     is_online = world.player_index.is_online(friend.player_id)
     return msgspec.structs.replace(friend, is_online=is_online)

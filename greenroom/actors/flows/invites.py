@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from greenroom.actors.flows.friends import relationship_of
 from greenroom.actors.flows.partitions import make_id
 from greenroom.actors.friendship.refusals import NotFriends
@@ -21,11 +23,26 @@ from greenroom.actors.seating.invite_messages import (
     InvitingRole,
 )
 from greenroom.actors.seating.refusals import InviteNotFound, NotInRoomOrLobby, TooManyInvites
+from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
 
 INVITES_TO_PLAYER_MAX: Final = 64
 """Open invites of one player, to rooms and lobbies together; beyond: refused. As many as are being
 sent at one moment may come on top."""
+
+
+class FindInvites(Question, frozen=True):
+    """The open invites of a player, and whether they have a seat."""
+
+    player_id: int
+
+
+class InvitesFound(msgspec.Struct, frozen=True, array_like=True):
+    """The invites to rooms and lobbies of one node."""
+
+    invites: list[InviteView]
+    is_seated: bool
+    """True if the player sits there."""
 
 
 async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], friend_id: int) -> str:
@@ -42,9 +59,10 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
         raise NotFriends
     if not world.seats.is_seated(player.key):
         raise NotInRoomOrLobby
-    if world.seats.is_seated(friend_id):
+    known = await _find_all(world, game_id, friend_id)
+    if any(one.is_seated for one in known):
         raise PlayerIsSeated
-    if len(invites_to(world, friend_id)) >= INVITES_TO_PLAYER_MAX:
+    if sum(len(one.invites) for one in known) >= INVITES_TO_PLAYER_MAX:
         raise TooManyInvites
     record = await player.ask(DescribePlayer())
     place_id = world.seats.room_of(player.key) or world.seats.lobby_of(player.key) or ""
@@ -72,8 +90,35 @@ async def _ask_place(world: World, player_id: int, command: Command[InvitingRole
         raise NotInRoomOrLobby from None
 
 
+async def list_invites(world: World, game_id: int, player_id: int) -> list[InviteView]:
+    """Return a player's open invites, to rooms and then to lobbies.
+
+    Raises:
+        ActorUnavailable: another node of the game does not answer.
+
+    Cancellation: nothing has changed.
+    """
+    found = await _find_all(world, game_id, player_id)
+    invites = [invite for one in found for invite in one.invites]
+    return invites if len(found) == 1 else sorted(invites, key=lambda one: one.kind == "lobby")
+
+
+async def _find_all(world: World, game_id: int, player_id: int) -> list[InvitesFound]:
+    """Return what each node with partitions of a game knows."""
+    question = FindInvites(player_id)
+    if world.others is None or game_id not in world.ledger.spread:
+        return [await find_invites(world, question)]
+    return await world.others.gather(game_id, question, InvitesFound)
+
+
+async def find_invites(world: World, asked: FindInvites) -> InvitesFound:
+    """Answer `FindInvites`."""
+    is_seated = world.seats.is_seated(asked.player_id)
+    return InvitesFound(invites_to(world, asked.player_id), is_seated)
+
+
 def invites_to(world: World, player_id: int) -> list[InviteView]:
-    """Return a player's open invites, to rooms and then to lobbies."""
+    """Return a player's open invites to what this node has: to rooms and then to lobbies."""
     return [
         *world.rooms.index.invites.list_to(player_id),
         *world.lobbies.index.invites.list_to(player_id),
@@ -81,16 +126,18 @@ def invites_to(world: World, player_id: int) -> list[InviteView]:
 
 
 async def answer_invite(
-    world: World, player_id: int, invite_id: str, answer: InviteAnswer
+    world: World, game_id: int, player_id: int, invite_id: str, answer: InviteAnswer
 ) -> InviteView:
     """Accept or decline an invite, durably; return it. To join is another call.
 
     Raises:
+        Moved: it is another node's.
         InviteNotFound: it is another player's, has been answered, or its place has ended.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
     Cancellation: nothing has changed; once it has, the result is returned.
     """
+    world.require_here(game_id, invite_id, player_id)
     rooms, lobbies = world.rooms, world.lobbies
     found = rooms.index.invites.find(player_id, invite_id)
     found = found or lobbies.index.invites.find(player_id, invite_id)

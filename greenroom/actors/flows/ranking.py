@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -11,18 +13,46 @@ from greenroom.actors.flows.stats import declared_stats
 from greenroom.actors.game.messages import ReadGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
-from greenroom.actors.leaderboard.index import Fields, Index, internal_fields, shown_fields
+from greenroom.actors.leaderboard.index import (
+    Fields,
+    Index,
+    internal_fields,
+    player_of,
+    shown_fields,
+)
 from greenroom.actors.leaderboard.profiles import Profile
-from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
+from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
 from greenroom.actors.leaderboard.top_entries import Entries
 from greenroom.actors.player.memory import stats_bytes
 from greenroom.actors.player.messages import ReadPlayerDocument
+from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
 from greenroom.contract.fields import stats_as_sent, verbatim
 from greenroom.contract.leaderboard import LeaderboardEntry
 
 SLICE: Final = 10
 """Documents that are gathered before their size is looked at."""
+
+
+class FindTop(Question, frozen=True):
+    """The first players of a node."""
+
+    game_id: int
+    fields: Fields
+    """The fields as an index has them: those of the stats are marked."""
+    limit: int
+    address: str
+    """The client's address, to be charged for an index."""
+
+
+class TopFound(msgspec.Struct, frozen=True, array_like=True):
+    """The first players of a node, by their keys, and how many it has."""
+
+    keys: list[bytes]
+    total: int
+    refused_for: str = ""
+    """The reason why no index is built there; empty if there is one."""
+    retry_seconds: int = 0
 
 
 class Standings(msgspec.Struct, frozen=True):
@@ -60,9 +90,9 @@ async def rank_players(
     Cancellation: nothing has changed; an index that was begun is built all the same.
     """
     named = internal_fields(fields, await declared_stats(world, game_id))
-    index = world.leaderboards.find(game_id, named)
-    if index is None:
-        index = await _new_index(world, game_id, named, address)
+    if world.others is not None and game_id in world.ledger.spread:
+        return await _rank_everywhere(world, FindTop(game_id, named, limit, address))
+    index = await _index(world, game_id, named, address)
     total, tops = len(index), world.leaderboards.tops
     key = tops.key(index, limit)
     entries = tops.find(key)
@@ -72,15 +102,65 @@ async def rank_players(
     return Standings(entries, total)
 
 
-async def _new_index(world: World, game_id: int, fields: Fields, address: str) -> Index:
-    """Return an index that is to be built, if the game wants it."""
+async def _rank_everywhere(world: World, question: FindTop) -> Standings:
+    """Return the standings of a game that lives on several nodes.
+
+    Each gives its first keys. They end in the player's id, so they merge as they are.
+    """
+    assert world.others is not None
+    await _check_declared(world, question.game_id, question.fields)
+    found = await world.others.gather(question.game_id, question, TopFound)
+    for one in found:
+        if one.refused_for:
+            raise TooManyBuilds(one.refused_for, one.retry_seconds)
+    merged = islice(heapq.merge(*(one.keys for one in found)), question.limit)
+    entries = await _stored_entries(world, [player_of(key) for key in merged])
+    return Standings(entries, sum(one.total for one in found))
+
+
+async def find_top(world: World, asked: FindTop) -> TopFound:
+    """Answer `FindTop`."""
+    try:
+        index = await _index(world, asked.game_id, asked.fields, asked.address)
+    except TooManyBuilds as refusal:
+        return TopFound([], 0, refusal.reason, refusal.retry_seconds)
+    return TopFound(index.top_keys(asked.limit), len(index))
+
+
+async def _stored_entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
+    """Return the entries of players of any node, as many as fit in, as the database has them."""
+    profiles: list[Profile] = []
+    size = 0
+    for start in range(0, len(player_ids), SLICE):
+        wanted = player_ids[start : start + SLICE]
+        rows = {row.player_id: row for row in await world.accounts.load_players_by_id(wanted)}
+        for row in (rows[player_id] for player_id in wanted if player_id in rows):
+            size += len(row.player_data) + stats_bytes(row.stats)
+            if profiles and size > DOCUMENTS_BYTES_MAX:
+                return _ranked(profiles)
+            profiles.append(Profile(row.player_id, row.player_name, row.player_data, row.stats))
+    return _ranked(profiles)
+
+
+async def _index(world: World, game_id: int, fields: Fields, address: str) -> Index:
+    """Return an index over these fields; see `rank_players`."""
+    index = world.leaderboards.find(game_id, fields)
+    return await _new_index(world, game_id, fields, address) if index is None else index
+
+
+async def _check_declared(world: World, game_id: int, fields: Fields) -> bool:
+    """Return whether a game has declared its leaderboards; if so, this must be one of them."""
     settings = await world.games.ref(game_id).ask(ReadGameSettings())
     declared = settings.leaderboards
     if declared and shown_fields(fields) not in declared:
         raise LeaderboardNotDeclared(declared)
-    return await world.leaderboards.find_or_build(
-        game_id, fields, address, is_declared=bool(declared)
-    )
+    return bool(declared)
+
+
+async def _new_index(world: World, game_id: int, fields: Fields, address: str) -> Index:
+    """Return an index that is to be built, if the game wants it."""
+    is_declared = await _check_declared(world, game_id, fields)
+    return await world.leaderboards.find_or_build(game_id, fields, address, is_declared=is_declared)
 
 
 async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
@@ -92,16 +172,22 @@ async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardE
             size += len(profile.player_data) + stats_bytes(profile.stats)
             if entries and size > DOCUMENTS_BYTES_MAX:
                 return entries
-            entries.append(
-                LeaderboardEntry(
-                    rank=len(entries) + 1,
-                    player_id=profile.player_id,
-                    player_name=profile.player_name,
-                    player_data=verbatim(profile.player_data),
-                    stats=stats_as_sent(profile.stats),
-                )
-            )
+            entries.append(_entry(len(entries) + 1, profile))
     return entries
+
+
+def _ranked(profiles: Sequence[Profile]) -> list[LeaderboardEntry]:
+    return [_entry(rank, profile) for rank, profile in enumerate(profiles, 1)]
+
+
+def _entry(rank: int, profile: Profile) -> LeaderboardEntry:
+    return LeaderboardEntry(
+        rank=rank,
+        player_id=profile.player_id,
+        player_name=profile.player_name,
+        player_data=verbatim(profile.player_data),
+        stats=stats_as_sent(profile.stats),
+    )
 
 
 async def _profiles(world: World, player_ids: Sequence[int]) -> list[Profile]:

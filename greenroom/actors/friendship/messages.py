@@ -97,6 +97,8 @@ class Friend(msgspec.Struct, frozen=True, kw_only=True):
     relationship: Relationship | None
     platform_id: str | None = None
     is_online: bool = False
+    shard: int | None = None
+    """The partition that they live in; None if their game has one."""
 
 
 # Commands.

@@ -104,6 +104,11 @@ def shown_fields(fields: Fields) -> Fields:
     return tuple(field.removeprefix(STAT) for field in fields)
 
 
+def player_of(key: bytes) -> int:
+    """Return the player whose key it is."""
+    return int.from_bytes(key[-_ID_BYTES:], "big")
+
+
 class Index:
     """Players in the order of the numbers in `fields`, highest first; lacking ones last."""
 
@@ -202,9 +207,13 @@ class Index:
 
         As long as `edition` is the same it is the same players, with the same documents.
         """
-        keys = list(islice(self._sorted, limit))
+        keys = self.top_keys(limit)
         self._looked_to = max(self._looked_to, keys[-1] if len(keys) == limit else _BEHIND_ALL)
-        return [int.from_bytes(key[-_ID_BYTES:], "big") for key in keys]
+        return list(map(player_of, keys))
+
+    def top_keys(self, limit: int) -> list[bytes]:
+        """Return the keys of the first `limit` players; those of several indexes merge."""
+        return list(islice(self._sorted, limit))
 
     def _change_top(self) -> None:
         self.edition = object()

@@ -28,6 +28,7 @@ from greenroom.actors.player.messages import (
     LogOut,
     MovePlayer,
     Player,
+    PlayerCameOnline,
     PlayerDeleted,
     PlayerDocument,
     PlayerDocumentReplaced,
@@ -117,6 +118,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Enter the index. For an online player, the time until they are stale begins anew."""
         if self._record is not None:
             self._enter(self._record)
+            self._index.note_loaded(self._record)
 
     def on_stop(self) -> None:
         """Leave the index."""
@@ -183,8 +185,11 @@ class PlayerActor(Actor[PlayerRole]):
         self._uncount()
         self._closed = True
 
-    def _seen(self, player: Player, now: int, address: str = "", *, is_kept: bool = True) -> None:
+    def _seen(self, player: Player, now: int, address: str = "", *, is_kept: bool = True) -> bool:
         """Take a sign of life; see `Heartbeat`.
+
+        Returns:
+            Whether other nodes must be able to see that the player is online now.
 
         Raises:
             PlayerIsBanned: they were banned since the call was let in.
@@ -192,12 +197,15 @@ class PlayerActor(Actor[PlayerRole]):
         """
         if player.ban is not None:
             rules.check_not_banned(player, now)
+        must_be_seen = False
         if self._online_in is None:
             self._come_online(player, address or self._address)
+            must_be_seen = player.game_id in self._index.ledger.spread
         rules.apply_sign_of_life(player, now)
         self._index.note_sign_of_life(
             player.player_id, self._clock.monotonic(), now, is_kept=is_kept
         )
+        return must_be_seen
 
     def _come_online(self, player: Player, address: str) -> None:
         """Count the player among those online, for the address that the call comes from.
@@ -271,13 +279,15 @@ class PlayerActor(Actor[PlayerRole]):
         return Changed(None, rules.decide_register(command, self._clock.now()))
 
     @handles(Authenticate)
-    def authenticate(self, command: Authenticate) -> None:
+    def authenticate(self, command: Authenticate) -> Changed[None] | None:
         """Check a token. A good one is a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
         if command.address and not self._address and self._online_in is not None:
             self._learn(command.address)
-        self._seen(player, now, command.address)
+        if self._seen(player, now, command.address):
+            return Changed(None, PlayerCameOnline(player.player_id, now))
+        return None
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
@@ -295,10 +305,11 @@ class PlayerActor(Actor[PlayerRole]):
         return Changed(rules.view_player(player), *events)
 
     @handles(Heartbeat)
-    def heartbeat(self, command: Heartbeat) -> int:
+    def heartbeat(self, command: Heartbeat) -> Changed[int] | int:
         """Take a sign of life."""
         player, now = self._player, self._clock.now()
-        self._seen(player, now, is_kept=command.is_kept)
+        if self._seen(player, now, is_kept=command.is_kept):
+            return Changed(now, PlayerCameOnline(player.player_id, now))
         return now
 
     @handles(LogOut)
@@ -383,7 +394,11 @@ class PlayerActor(Actor[PlayerRole]):
         """Live in another partition."""
         player = self._player
         moved = PlayerMoved(
-            player.player_id, command.shard, player.is_online, player.last_heartbeat
+            player.player_id,
+            player.game_id,
+            command.shard,
+            player.is_online,
+            player.last_heartbeat,
         )
         return Changed(None, moved)
 

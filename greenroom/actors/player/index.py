@@ -24,18 +24,22 @@ class PlayerIndex:
     """Active players by token hash, the online ones in the order of their last sign of life."""
 
     __slots__ = (
-        *("_by_token", "_closed", "_gone", "_offline"),
+        *("_by_token", "_closed", "_gone", "_loaded", "_offline"),
         *("_online", "_pieces", "_stats", "_unsaved", "departures", "ledger", "memory"),
         "stats_changed",
     )
 
-    def __init__(self, ledger: Ledger, passivate: Passivate) -> None:
+    def __init__(
+        self, ledger: Ledger, passivate: Passivate, loaded: Callable[[Player], None] | None = None
+    ) -> None:
         """Start empty.
 
         Args:
             ledger: counts what players use of their games' plans.
             passivate: takes a player out of memory, if idle, to make space for others.
+            loaded: called with each player of a game in several shards who comes to memory.
         """
+        self._loaded = loaded
         self.ledger = ledger
         early_passivation = EarlyPassivation(passivate, self.offline_pieces)
         self.memory = Memory("players", ledger, PlayersHoldTooMuch, early_passivation.make_space)
@@ -64,6 +68,12 @@ class PlayerIndex:
     def remove_token(self, token_hash: bytes) -> None:
         """Forget a token: rotated away, or its player is no longer active."""
         self._by_token.pop(token_hash, None)
+
+    def note_loaded(self, player: Player) -> None:
+        """Note a player who has come to memory from the database."""
+        spread = self.ledger.spread
+        if spread and self._loaded is not None and player.game_id in spread:
+            self._loaded(player)
 
     def note_stats(self, player: Player) -> None:
         """Note the record of an active player, if it has stats."""

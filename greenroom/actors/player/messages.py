@@ -153,6 +153,7 @@ class PlayerMoved(Event, frozen=True):
     """The player lives in another partition of their game; presence is as it was just then."""
 
     player_id: int
+    game_id: int
     shard: int
     is_online: bool
     last_heartbeat: int | None
@@ -163,6 +164,13 @@ class PlayerDeleted(Event, frozen=True):
 
     player_id: int
     game_id: int
+
+
+class PlayerCameOnline(Event, frozen=True):
+    """A player of a game in several partitions is online: other nodes see that in the database."""
+
+    player_id: int
+    last_heartbeat: int
 
 
 class PlayerPresenceSaved(Event, frozen=True):

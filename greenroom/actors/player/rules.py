@@ -36,6 +36,7 @@ from greenroom.actors.player.messages import (
     BanPlayer,
     Player,
     PlayerBanned,
+    PlayerCameOnline,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
@@ -303,6 +304,9 @@ def apply(player: Player, event: Event) -> None:
             player.results = event.results
         case PlayerPresenceSaved():
             player.is_online = event.is_online
+            player.last_heartbeat = event.last_heartbeat
+        case PlayerCameOnline():
+            player.is_online = True
             player.last_heartbeat = event.last_heartbeat
         case PlayerLoggedIn():
             player.is_online = True

@@ -92,6 +92,9 @@ class ShardKeeper:
         Cancellation: some may be there.
         """
         drop_own_copies(self._world, shards)
+        for game_id, partitions in self._world.ledger.spread.items():
+            if not set(shards).isdisjoint(partitions):
+                self._world.leaderboards.forget_game(game_id)  # to be ranked with these, too
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
         counts = [0, 0]

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import trio
 
 from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.leaderboard.boards import NO_READERS, Boards
 from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
 from greenroom.actors.leaderboard.charges import Charges
@@ -34,9 +35,12 @@ from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.leaderboard.top_entries import TopEntries
 from greenroom.actors.leaderboard.unread import Change, Unread
+from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.messages import (
+    Player,
     PlayerDeleted,
     PlayerDocumentReplaced,
+    PlayerMoved,
     PlayerRegistered,
     PlayerRenamed,
     PlayerStatsChanged,
@@ -69,16 +73,27 @@ Row = tuple[int, bytes, bytes]
 _log = logging.getLogger(__name__)
 
 
+def _all_of_it(_game_id: int) -> None:
+    """Return that a game's players are all ranked here."""
+
+
 class Leaderboards:
     """The indexes of all games, and those who build them: a service, empty whenever it starts."""
 
-    def __init__(self, accounts: Accounts, charges: Charges | None = None) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        charges: Charges | None = None,
+        partitions: Callable[[int], Collection[int] | None] = _all_of_it,
+    ) -> None:
         """Prepare; nothing is built before `run`.
 
         Args:
             accounts: where documents are read.
             charges: what builds may read; as much as they like if not given.
+            partitions: returns the shards of a game whose players are ranked here; None for all.
         """
+        self._partitions = partitions
         self._accounts = accounts
         self._charges = charges
         self._boards = Boards()
@@ -137,6 +152,10 @@ class Leaderboards:
         elif isinstance(event, PlayerDeleted):
             self._unread.forget(event.game_id, event.player_id)
             self._boards.remove(event.game_id, event.player_id)
+        elif isinstance(event, PlayerMoved):
+            if event.shard not in (self._partitions(event.game_id) or ()):
+                self._unread.forget(event.game_id, event.player_id)
+                self._boards.remove(event.game_id, event.player_id)
         elif isinstance(event, PlayerRenamed):
             self.tops.note_rename()
         else:
@@ -146,6 +165,13 @@ class Leaderboards:
             return 0
         self.profiles.forget(event.player_id)
         return read_bytes
+
+    def note_loaded(self, player: Player) -> None:
+        """Take note of a player of a game in several shards, who may come from another node."""
+        change = Change(player.game_id, player.player_id, player.player_data, player.stats)
+        self._put(change, CHUNK_BYTES)
+        if self._unread.size_bytes:
+            self._reader.unpark_all()
 
     def _put(self, change: Change, left_bytes: int) -> int:
         """Read a document if it fits into what is left, or let it wait; return what was read."""
@@ -369,11 +395,26 @@ class Leaderboards:
     async def _read(self, game_id: int, after_id: int, wanted: int) -> list[Row] | None:
         """Return a page, or None while the database is away. One that refuses is not waited for."""
         try:
-            return await self._accounts.load_documents_page(game_id, after_id, wanted)
+            load, shards = self._accounts.load_documents_page, self._partitions(game_id)
+            if shards is None:
+                return await load(game_id, after_id, wanted)
+            return await load(game_id, after_id, wanted, shards)
         except StorageRefused:
             raise
         except StorageUnavailable:
             return None
+
+
+def own_partitions(
+    ledger: Ledger, ownership: Ownership | None
+) -> Callable[[int], Collection[int] | None]:
+    """Return what tells the shards of a game whose players this node ranks; None for all."""
+
+    def find(game_id: int) -> Collection[int] | None:
+        shards = ledger.spread.get(game_id)
+        return None if shards is None or ownership is None else [*filter(ownership.owns, shards)]
+
+    return find
 
 
 async def _read_in_turns(readers: Readers, document: bytes, stats: bytes) -> Keys:

@@ -102,9 +102,12 @@ class Accounts(Protocol):
         ...
 
     async def load_documents_page(
-        self, game_id: int, after_id: int, limit: int
+        self, game_id: int, after_id: int, limit: int, shards: Collection[int] | None = None
     ) -> list[tuple[int, bytes, bytes]]:
-        """Return ids, documents and stats of a game's players, from the first after `after_id`."""
+        """Return ids, documents and stats of a game's players, from the first after `after_id`.
+
+        They are those who live in `shards`, or all.
+        """
         ...
 
     async def load_games(self) -> list[Game]:
@@ -149,7 +152,7 @@ class FriendshipRows(Protocol):
     async def load_friends(self, player_id: int) -> list[Friend]:
         """Return a player's friends, incoming and outgoing requests, the oldest first.
 
-        Nobody is shown as online, because the database does not have that.
+        Who is online is as was written last: at once for players of games in several partitions.
         """
         ...
 

@@ -42,9 +42,8 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the history of rooms reaches back, of those that have ended too."""
     room_document_bytes_max: int
     """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
-    partitions_per_game: int = 1
-    """Shards that a new game lives in. Servers have no setting for it: record 59 says what several
-    still lack."""
+    partitions_per_game: int
+    """Shards that a new game lives in whose owner's plan has no limits."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):

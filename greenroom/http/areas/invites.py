@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
+from greenroom.actors.flows.invites import answer_invite, invite_friend, list_invites
 from greenroom.actors.friendship.refusals import NotFriends
 from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.plans.refusals import RoomsRefused
@@ -52,7 +52,8 @@ async def invite(caller: PlayerCaller, body: OtherBody) -> InviteReply:
 @ENDPOINTS.add(LIST_INVITES)
 async def list_(caller: PlayerCaller) -> InvitesReply:
     """List the caller's open invites."""
-    return InvitesReply(invites=[_entry(i) for i in invites_to(caller.world, caller.player_id)])
+    found = await list_invites(caller.world, caller.game_id, caller.player_id)
+    return InvitesReply(invites=[_entry(invite) for invite in found])
 
 
 def _entry(invite: InviteView) -> InviteEntry:
@@ -71,7 +72,9 @@ def _entry(invite: InviteView) -> InviteEntry:
 @ENDPOINTS.add(ACCEPT_INVITE, refusals=(InviteNotFound,))
 async def accept(caller: PlayerCaller, body: InviteBody) -> InviteAcceptReply:
     """Accept an invite. Joining is another call, which then needs neither password nor approval."""
-    found = await answer_invite(caller.world, caller.player_id, body.invite_id, "accepted")
+    found = await answer_invite(
+        caller.world, caller.game_id, caller.player_id, body.invite_id, "accepted"
+    )
     return InviteAcceptReply(
         invite_id=found.invite_id,
         matchmaking_id=found.key if found.kind == "lobby" else None,
@@ -82,5 +85,5 @@ async def accept(caller: PlayerCaller, body: InviteBody) -> InviteAcceptReply:
 @ENDPOINTS.add(DECLINE_INVITE, refusals=(InviteNotFound,))
 async def decline(caller: PlayerCaller, body: InviteBody) -> InviteDeclineReply:
     """Decline an invite."""
-    await answer_invite(caller.world, caller.player_id, body.invite_id, "declined")
+    await answer_invite(caller.world, caller.game_id, caller.player_id, body.invite_id, "declined")
     return InviteDeclineReply(invite_id=body.invite_id)

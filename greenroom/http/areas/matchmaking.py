@@ -15,6 +15,7 @@ from greenroom.actors.flows.lobbies import (
     request_to_join,
 )
 from greenroom.actors.flows.rooms import Entrance
+from greenroom.actors.flows.spread.lists import list_lobbies
 from greenroom.actors.lobby.refusals import (
     AlreadyInLobby,
     AlreadyRequested,
@@ -36,7 +37,6 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.actors.world.rooms_and_lobbies import find_open
 from greenroom.contract.fields import timestamp, verbatim
 from greenroom.contract.matchmaking import (
     ASK_TO_JOIN,
@@ -56,7 +56,7 @@ from greenroom.contract.matchmaking import (
     RequestView,
 )
 from greenroom.contract.rooms import ListBody
-from greenroom.http.areas.rooms import TEXTS, document_of, heartbeat_of
+from greenroom.http.areas.rooms import TEXTS, document_of, later_of
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth
@@ -71,8 +71,7 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 async def list_(caller: GameCaller, body: ListBody) -> LobbyListReply:
     """Find open lobbies with a free seat."""
     limit = read_limit(body.limit)
-    world = caller.world
-    found = await find_open(world.lobbies.index, caller.game_id, body.search or "", limit)
+    found = await list_lobbies(caller.world, caller.game_id, body.search or "", limit)
     return LobbyListReply(
         lobbies=[
             LobbyEntry(
@@ -90,9 +89,10 @@ async def list_(caller: GameCaller, body: ListBody) -> LobbyListReply:
                 host_player_id=lobby.host_id,
                 host_name=lobby.host_name,
                 created_at=timestamp(lobby.created_at),
-                last_heartbeat=heartbeat_of(world, lobby.host_id, lobby.created_at),
+                last_heartbeat=later_of(lobby.created_at, one.host_heard_at),
             )
-            for lobby in found
+            for one in found
+            for lobby in (one.lobby,)
         ]
     )
 

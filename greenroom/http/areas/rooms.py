@@ -11,6 +11,7 @@ from greenroom.actors.flows.rooms import (
     create_room,
     join_room,
 )
+from greenroom.actors.flows.spread.lists import list_rooms
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.messages import (
     ActionResult,
@@ -39,7 +40,6 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.actors.text.refusals import NameRefused
-from greenroom.actors.world.rooms_and_lobbies import find_open
 from greenroom.actors.world.world import World
 from greenroom.contract.fields import OMITTED, RawDocument, timestamp, verbatim
 from greenroom.contract.rooms import (
@@ -93,8 +93,12 @@ def document_of(given: RawDocument | None) -> bytes:
 
 def heartbeat_of(world: World, player_id: int, last_heard: int) -> datetime | None:
     """Return when a member was last heard of, by the room or by anything else since."""
-    heard = world.player_index.last_heard(player_id)
-    return timestamp(last_heard if heard is None else max(heard, last_heard))
+    return later_of(last_heard, world.player_index.last_heard(player_id))
+
+
+def later_of(known: int, heard: int | None) -> datetime | None:
+    """Return the later of two times; None for one that is not known."""
+    return timestamp(known if heard is None else max(heard, known))
 
 
 # create, list, join
@@ -130,7 +134,7 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
 async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
     """Find rooms with a free seat."""
     limit = read_limit(body.limit)
-    found = await find_open(caller.world.rooms.index, caller.game_id, body.search or "", limit)
+    found = await list_rooms(caller.world, caller.game_id, body.search or "", limit)
     return RoomListReply(
         rooms=[
             RoomEntry(

@@ -155,7 +155,7 @@ async def test_builds_are_charged_by_size_to_the_address_and_the_game(
             for n in range(after_id + 1, min(after_id + limit, 3_000) + 1)
         ]
 
-    memory.load_documents_page = page  # type: ignore[method-assign]
+    memory.load_documents_page = page  # type: ignore[method-assign, assignment]
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory, charges)
         await nursery.start(leaderboards.run)

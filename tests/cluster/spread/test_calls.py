@@ -181,3 +181,99 @@ async def test_a_requester_who_sits_elsewhere_is_not_pulled(
     status = await guest.done("GET", f"matchmaking.php/{asked['request_id']}/status")
     assert status["request"]["status"] == "rejected"
     assert spread.home_of(guest) is home
+
+
+async def test_lists_show_the_rooms_and_lobbies_of_all_nodes(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    hosts = [await spread.player(arena, at) for at in (home, other, home, other)]
+    room_ids = {await open_room(host) for host in hosts[:2]}
+    lobby_ids = {await open_lobby(host) for host in hosts[2:]}
+    for reached in (home, other):
+        client = Client(reached, arena)
+        rooms = await client.done("POST", "game_room.php/list", {})
+        assert {room["room_id"] for room in rooms["rooms"]} == room_ids
+        lobbies = await client.done("POST", "matchmaking.php/list", {})
+        assert {lobby["matchmaking_id"] for lobby in lobbies["lobbies"]} == lobby_ids
+        assert len((await client.done("POST", "game_room.php/list", {"limit": 1}))["rooms"]) == 1
+
+
+async def test_players_of_all_nodes_are_ranked_together(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    async def ranked(limit: int = 10) -> list[tuple[list[tuple[int, int]], int]]:
+        seen = []
+        for reached in (home, other):
+            body = {"sort_by": ["score"], "limit": limit}
+            found = await Client(reached, arena).done("POST", "leaderboard.php", body)
+            rows = [(row["rank"], row["player_id"]) for row in found["leaderboard"]]
+            seen.append((rows, found["total"]))
+        return seen
+
+    players = [
+        await spread.player(arena, at, data={"score": score})
+        for score, at in enumerate((home, other, home, other, home))
+    ]
+    ids = [player.player_id for player in players]
+    best = list(enumerate(reversed(ids), 1))
+    assert await ranked() == [(best, 5)] * 2
+    assert await ranked(2) == [(best[:2], 5)] * 2
+    await players[0].elsewhere(other).done("PUT", "game_data.php/player/update", {"score": 9})
+    order = [ids[0], *reversed(ids[1:])]
+    assert await ranked() == [(list(enumerate(order, 1)), 5)] * 2
+    room_id = await open_room(players[1])
+    await players[0].done("POST", f"game_room.php/{room_id}/join")  # moves there
+    assert spread.home_of(players[0]) is other
+    assert await ranked() == [(list(enumerate(order, 1)), 5)] * 2
+    await players[0].done("PUT", "game_data.php/player/update", {"score": 2.5})
+    order = [ids[4], ids[3], ids[0], ids[2], ids[1]]
+    assert await ranked() == [(list(enumerate(order, 1)), 5)] * 2
+
+
+async def test_friends_of_other_nodes_are_invited_and_come(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    host, guest = await spread.player(arena, other), await spread.player(arena, home)
+    await host.done("POST", "friends.php/request", {"player_id": guest.player_id})
+    await guest.done("POST", "friends.php/accept", {"player_id": host.player_id})
+    room_id = await open_room(host)
+    sent = await host.done("POST", "friends.php/invite", {"player_id": guest.player_id})
+    again = await host.post("friends.php/invite", {"player_id": guest.player_id})
+    assert again.status == 400
+    for reached in (home, other):
+        listed = await guest.elsewhere(reached).done("GET", "friends.php/invites")
+        assert [one["invite_id"] for one in listed["invites"]] == [sent["invite_id"]]
+    taken = await guest.done("POST", "friends.php/invites/accept", {"invite_id": sent["invite_id"]})
+    assert taken["room_id"] == room_id
+    await guest.done("POST", f"game_room.php/{room_id}/join")
+    third = await spread.player(arena, home)
+    await third.done("POST", "friends.php/request", {"player_id": guest.player_id})
+    await guest.done("POST", "friends.php/accept", {"player_id": third.player_id})
+    await open_room(third)
+    seated = await third.post("friends.php/invite", {"player_id": guest.player_id})
+    assert seated.status == 400, seated
+
+
+async def test_who_is_online_is_known_everywhere_at_once(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    one, two = await spread.player(arena, other), await spread.player(arena, home)
+    await one.done("POST", "friends.php/request", {"player_id": two.player_id})
+    await two.done("POST", "friends.php/accept", {"player_id": one.player_id})
+
+    async def is_seen(player: Client, by: Client) -> set[bool]:
+        seen = set()
+        for reached in (home, other):
+            listed = await by.elsewhere(reached).done("GET", "friends.php/list")
+            seen |= {friend["is_online"] for friend in listed["friends"]}
+            wanted = {"player_id": player.player_id}
+            found = await by.elsewhere(reached).done("POST", "friends.php/lookup", wanted)
+            seen.add(found["player"]["is_online"])
+        return seen
+
+    for player, friend in ((one, two), (two, one)):
+        assert await is_seen(player, friend) == {True}
+        await player.done("POST", "game_players.php/logout")
+        assert await is_seen(player, friend) == {False}
+        await player.done("GET", "game_data.php/player/get")
+        assert await is_seen(player, friend) == {True}

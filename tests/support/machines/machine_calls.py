@@ -399,7 +399,9 @@ class Calls:
             if not found:
                 return None
             invite_id = found[which % len(found)].invite_id
-            return await invites.answer_invite(scene.world, scene.player_id, invite_id, answer)
+            return await invites.answer_invite(
+                scene.world, scene.game.game_id, scene.player_id, invite_id, answer
+            )
 
         def proof(call: Call) -> bool:
             fields = {"player_id": self.id_of(number), "answer": answer}

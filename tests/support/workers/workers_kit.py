@@ -115,6 +115,23 @@ def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) ->
 
 
 @contextmanager
+def sharing(*arguments: str, **environment: str) -> Iterator[Crew]:
+    """A server as of `serving` with two workers, each of which has partitions of every game."""
+    spread = {"GREENROOM_PARTITIONS_PER_GAME": "8", "GREENROOM_CONNECTIONS_MOVE": "false"}
+    with data_directory() as directory:
+        server = Crew(directory, 2, *arguments, **spread, **environment)
+        try:
+            server.start()
+            server.pids()
+            server.wait_all_up()
+            yield server
+            assert server.stop() == 0, server.log.read_text()
+        finally:
+            server.kill()
+            block_until(lambda: not any(is_alive(pid) for pid in server.seen))
+
+
+@contextmanager
 def ingress(*arguments: str, **environment: str) -> Iterator[Ingress]:
     """A server as of `serving` whose clients reach a worker that owns nothing."""
     with data_directory() as directory:
