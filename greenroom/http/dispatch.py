@@ -403,6 +403,9 @@ class Dispatcher:
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
+        turns = self._limits.turns
+        if turns.is_on and not turns.take(key := address_key(request.address)):
+            await turns.wait(key)  # what is large takes milliseconds to encode
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
         encoded = encode(reply)
         if len(encoded) >= ANSWER_BYTES_PER_UNIT:

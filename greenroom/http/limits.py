@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.config import DEFAULTS
+from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.addresses import address_key
 from greenroom.network.limiter import KEYS_MAX, Limiter, Rate, rate_of
 from greenroom.network.write_shares import COUNTED_BYTES, WriteShares
@@ -205,6 +206,8 @@ class CallLimits:
         self.write_shares = write_shares or WriteShares()
         self._settings = settings or LimitSettings()
         self._keys_max = keys_max
+        self.turns = AddressTurns()
+        """Turns of addresses, while passes are slow. A server gives them."""
         self.refused: Counter[str] = Counter()
         """How often each limit has refused; the names are few and fixed."""
         self._failed_tokens = self._needed("failed_tokens_per_second_address")

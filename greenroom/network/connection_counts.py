@@ -34,6 +34,11 @@ class Occupancy:
         self._proxies = proxies
         self._by_address: Counter[str] = Counter()
 
+    @property
+    def addresses(self) -> int:
+        """Return how many addresses have connections."""
+        return len(self._by_address)
+
     def has_room(self, peer: str) -> bool:
         """Return whether one more connection may be made.
 

@@ -17,6 +17,8 @@ from typing import Final
 
 import trio
 
+from greenroom.http.overload.turns import AddressTurns
+
 ADDRESS: ContextVar[str] = ContextVar("greenroom_address")
 """The address that a task works for; see `address_key`. Tasks inherit it."""
 
@@ -41,12 +43,16 @@ KEYS_MAX: Final = 4096
 class CpuShares(trio.abc.Instrument):
     """Accounts of the processor time that addresses use, while they are asked for."""
 
-    def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
+    def __init__(
+        self, turns: AddressTurns | None = None, cpu: Callable[[], float] = time.thread_time
+    ) -> None:
         """Begin without accounts.
 
         Args:
+            turns: are charged with what is measured.
             cpu: seconds that this thread has had a processor.
         """
+        self._turns = AddressTurns() if turns is None else turns
         self._cpu = cpu
         self.is_counting = False
         """There are accounts. A plain attribute, for each pass of the scheduler asks."""
@@ -98,6 +104,8 @@ class CpuShares(trio.abc.Instrument):
         key = task.context.get(ADDRESS)
         if key is not None:
             self.charge(key, now - self._stepped)
+            if self._turns.is_on:
+                self._turns.charge(key, now - self._stepped)
         self._stepped = now
 
     def charge(self, key: str, seconds: float) -> None:

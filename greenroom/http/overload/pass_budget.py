@@ -31,6 +31,7 @@ import trio
 
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import CpuShares
+from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.addresses import address_key
 
 _log = logging.getLogger(__name__)
@@ -50,6 +51,13 @@ COUNTED_SECONDS: Final = 0.2
 when the first request is refused."""
 HOLD_SECONDS: Final = 1.0
 """Seconds after the last refusal in which passes are still bounded: a short pass is no recovery."""
+SLOW_PASS_SECONDS: Final = 0.006
+"""Seconds beyond which a pass is a slow one: a call takes several."""
+SLOW_WINDOW_SECONDS: Final = 0.25
+SLOW_SECONDS_MAX: Final = 0.05
+"""Seconds of a window in slow passes, beyond which addresses take turns."""
+TURNS_HOLD_SECONDS: Final = 2.0
+"""Seconds for which they go on to, after the last such window."""
 IDLE_SECONDS_MAX: Final = 0.1
 """Seconds that a pass may use besides, at most, of the time that was idle before it."""
 REFUSAL_SECONDS: Final = 50e-6
@@ -83,7 +91,9 @@ class PassBudget(trio.abc.Instrument):
         refused: Counter[str] | None = None,
         in_flight: ConcurrencyLimit | None = None,
         cpu_shares: CpuShares | None = None,
+        turns: AddressTurns | None = None,
         *,
+        addresses: Callable[[], int] = lambda: 0,
         monotonic: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -93,6 +103,8 @@ class PassBudget(trio.abc.Instrument):
             refused: counts refusals by reason.
             in_flight: the limit of requests under way; beyond it, requests are refused, too.
             cpu_shares: tells whose requests are refused first; without it all are alike.
+            turns: what addresses take while passes are slow.
+            addresses: returns how many addresses are connected.
             monotonic: seconds.
             cpu: seconds that this thread has had a processor: what other programs take of the
                 machine is no reason to take up less.
@@ -100,6 +112,13 @@ class PassBudget(trio.abc.Instrument):
         self._refused = Counter[str]() if refused is None else refused
         self._in_flight = in_flight or ConcurrencyLimit(sys.maxsize)
         self._cpu_shares = cpu_shares
+        self._turns = AddressTurns() if turns is None else turns
+        self._addresses = addresses
+        self._window_began = -math.inf
+        self._slow_seconds = 0.0
+        """Seconds of this window in slow passes."""
+        self._slow_at = -math.inf
+        """When the last window ended that had too many of them."""
         self._monotonic = monotonic
         self.cpu = cpu
         """The clock for `note_refusing`."""
@@ -146,7 +165,8 @@ class PassBudget(trio.abc.Instrument):
             self._spared_sum = 0
         self.is_behind = is_behind
         if self._cpu_shares is not None:
-            if is_behind or now - self._long_since >= COUNTED_SECONDS:
+            takes_turns = self._take_turns(now)
+            if takes_turns or is_behind or now - self._long_since >= COUNTED_SECONDS:
                 self._cpu_shares.start(now)
                 self._cpu_shares.begin_pass(now)
             elif self._cpu_shares.is_counting:
@@ -154,9 +174,27 @@ class PassBudget(trio.abc.Instrument):
         if is_behind:
             self._call(self.take_up)
 
+    def _take_turns(self, now: float) -> bool:
+        """Let addresses take turns while passes are slow; return whether they do."""
+        turns = self._turns
+        if now - self._window_began >= SLOW_WINDOW_SECONDS:
+            if self._slow_seconds >= SLOW_SECONDS_MAX and self._addresses() > 1:
+                self._slow_at = now
+                turns.start()
+            elif turns.is_on and now - self._slow_at >= TURNS_HOLD_SECONDS:
+                if turns.is_waited_for:
+                    self._slow_at = now
+                else:
+                    turns.stop()
+            self._window_began, self._slow_seconds = now, 0.0
+        if turns.is_on:
+            turns.begin_pass()
+        return turns.is_on
+
     def rest(self) -> None:
         """Refuse nothing any more, until passes are long again."""
         self.is_behind = False
+        self._turns.stop()
         if self._cpu_shares is not None:
             self._cpu_shares.stop()
 
@@ -165,6 +203,8 @@ class PassBudget(trio.abc.Instrument):
         if self.is_behind:
             self._call(self.hand_out)
         now = self._monotonic()
+        if now - self._began >= SLOW_PASS_SECONDS:
+            self._slow_seconds += now - self._began
         if now - self._began < PASS_SECONDS_MAX:
             self._long_since = math.inf
         elif self._long_since == math.inf:
@@ -196,6 +236,10 @@ class PassBudget(trio.abc.Instrument):
     @property
     def _knows_heavy(self) -> bool:
         return self._cpu_shares is not None and self._cpu_shares.has_heavy
+
+    def note_late(self) -> None:
+        """Note that a request is refused that has waited too long for its turn."""
+        self._refused["overload"] += 1
 
     def note_refusing(self, seconds: float = REFUSAL_SECONDS) -> None:
         """Note that `seconds` of this pass, by `cpu`, went into refusals, and so do not count."""

@@ -160,9 +160,7 @@ class Connection:
         "_scope",
         "_sending",
         "_streaming",
-        "_trusted",
-        "_vouched",
-        "_wire",
+        *("_trusted", "_turns_key", "_vouched", "_wire"),
         "phase",
         "since",
     )
@@ -209,6 +207,8 @@ class Connection:
         """True if the request that has arrived must be refused, if that is decided."""
         if isinstance(wire, SocketWire):
             wire.turn_away = partial(self._turn_away, wire)
+        self._turns_key = "" if self._trusted else address_key(peer)
+        wire.take_turns(context.limits.turns, self._turns_key)
         self.phase = IDLE
         self.since = context.reaper.now
 
@@ -284,7 +284,7 @@ class Connection:
                     await self._answer()
                 self._answered += 1
                 if parser.has_rest and not self._answered % PIPELINED_A_TURN_MAX:
-                    await trio.lowlevel.checkpoint()
+                    await self._context.limits.turns.pause(self._turns_key)
                 goes_on = parser.keep_alive
             elif event is NEED_DATA and (not parser.in_message or await self._is_worth_reading()):
                 if not await self._receive():
@@ -364,6 +364,9 @@ class Connection:
         else:
             self.phase = IDLE
             data = await self._wire.receive()
+            if self._wire.is_late:
+                self._arrived = True
+                self._context.pace.note_late()
             self.since = self._context.reaper.now
         if data:
             parser.receive(data)

@@ -159,6 +159,9 @@ class HypercornServer:
     async def _turn(self, held_up: HeldUp, key: str) -> None:
         """Wait for the turn of a piece, and for refusals of its connection that are held up."""
         await held_up.wait()
+        turns = self._limits.turns
+        if turns.is_on and not turns.take(key):
+            await turns.wait(key)
         await self._pieces.turn(key)
 
     def _admit_frames(self, own: Limiter, peer: str, frames: int) -> bool:

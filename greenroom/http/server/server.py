@@ -82,7 +82,14 @@ class HttpServer:
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
         self._others = others
-        self._pace = PassBudget(self._limits.refused, in_flight, CpuShares())
+        self._turns = self._limits.turns
+        self._pace = PassBudget(
+            self._limits.refused,
+            in_flight,
+            CpuShares(self._turns),
+            self._turns,
+            addresses=lambda: self._occupancy.addresses,
+        )
         self._arrivals = AcceptQueue(self._pace, self._sender) if HAS_EPOLL else None
         front = Front(answerer, pages, self._limits)
         self._context = ConnectionContext(
@@ -159,6 +166,7 @@ class HttpServer:
             async with trio.open_nursery() as helpers:
                 helpers.start_soon(self._reaper.run)
                 helpers.start_soon(self._sender.run)
+                helpers.start_soon(self._turns.run)
                 if self._arrivals is not None:
                     helpers.start_soon(self._arrivals.run)
                 async with trio.open_nursery() as connections:

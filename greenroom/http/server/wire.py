@@ -16,6 +16,7 @@ from typing import Protocol
 import trio
 
 from greenroom.http.overload.accept_queue import AcceptQueue, QueuedConnection
+from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
@@ -32,6 +33,13 @@ class ConnectionLost(Exception):
 
 class Wire(Protocol):
     """A connection as bytes. Every method but `receive` may be called once it is lost."""
+
+    is_late: bool
+    """True if the bytes received last have waited too long for their turn."""
+
+    def take_turns(self, turns: AddressTurns, key: str) -> None:
+        """Read only in the turns of an address, while there are any."""
+        ...
 
     async def receive(self) -> bytes:
         """Return what came next, `b""` at its end.
@@ -82,7 +90,7 @@ class SocketWire:
 
     __slots__ = (
         *("_arrival", "_arrivals", "_early", "_overdue", "_posted", "_sender", "_socket"),
-        "turn_away",
+        *("_key", "_turns", "is_late", "turn_away"),
     )
 
     def __init__(
@@ -102,6 +110,9 @@ class SocketWire:
         """The place in the accept queue while `receive` waits there."""
         self.turn_away: Callable[[], bool] | None = None
         """See `QueuedConnection`; while there is none, `receive` waits as ever."""
+        self._turns: AddressTurns | None = None
+        self._key = ""
+        self.is_late = False
         self._early = b""
         """Bytes that were received and put back."""
         self._posted = b""
@@ -118,9 +129,16 @@ class SocketWire:
                 await trio.lowlevel.wait_readable(connected)
             else:
                 await arrival.wait()
-                if self._early:
-                    early, self._early = self._early, b""
-                    return early
+            turns = self._turns
+            self.is_late = (
+                turns is not None
+                and turns.is_on
+                and not turns.take(self._key)
+                and await turns.wait(self._key)
+            )
+            if self._early:
+                early, self._early = self._early, b""
+                return early
             try:
                 data = connected.recv(RECEIVE_BYTES)
             except (BlockingIOError, InterruptedError):
@@ -132,6 +150,10 @@ class SocketWire:
             if arrival is not None and len(data) < RECEIVE_BYTES:
                 arrival.is_ready = False
             return data
+
+    def take_turns(self, turns: AddressTurns, key: str) -> None:
+        """See `Wire`. There is a turn once something can be read."""
+        self._turns, self._key = turns, key
 
     def _watch(self) -> QueuedConnection | None:
         """Return what to wait for while the server is behind, None else."""
@@ -298,7 +320,7 @@ class SocketWire:
 class StreamWire:
     """Any trio stream, TLS above all."""
 
-    __slots__ = ("_close_seconds_max", "_stream")
+    __slots__ = ("_close_seconds_max", "_key", "_stream", "_turns", "is_late")
 
     def __init__(self, stream: trio.abc.Stream, close_seconds_max: float = 2.0) -> None:
         """Own a stream.
@@ -309,9 +331,19 @@ class StreamWire:
         """
         self._stream = stream
         self._close_seconds_max = close_seconds_max
+        self._turns: AddressTurns | None = None
+        self._key = ""
+        self.is_late = False
+
+    def take_turns(self, turns: AddressTurns, key: str) -> None:
+        """See `Wire`. There is a turn before anything can be read: TLS reads by itself."""
+        self._turns, self._key = turns, key
 
     async def receive(self) -> bytes:
         """See `Wire`."""
+        turns = self._turns
+        if turns is not None and turns.is_on and not turns.take(self._key):
+            await turns.wait(self._key)
         try:
             return bytes(await self._stream.receive_some(RECEIVE_BYTES))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

@@ -63,7 +63,7 @@ class Seconds:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.shares = CpuShares(lambda: self.now)
+        self.shares = CpuShares(cpu=lambda: self.now)
 
     def work(self, **seconds: float) -> None:
         """Let tasks work, each for its address, until the next judgement."""
@@ -98,7 +98,7 @@ def test_a_refused_request_counts_as_if_it_had_been_answered() -> None:
 
 
 def test_no_more_addresses_are_counted_than_may_be() -> None:
-    shares = CpuShares(lambda: 0.0)
+    shares = CpuShares(cpu=lambda: 0.0)
     for number in range(KEYS_MAX + 10):
         shares.charge(str(number), 1.0)
     assert len(shares._used) == KEYS_MAX
@@ -109,7 +109,7 @@ class Behind:
 
     def __init__(self) -> None:
         self.refused = Counter[str]()
-        self.shares = CpuShares(lambda: 0.0)
+        self.shares = CpuShares(cpu=lambda: 0.0)
         self.pace = PassBudget(
             self.refused, None, self.shares, monotonic=lambda: 0.0, cpu=lambda: 0.0
         )

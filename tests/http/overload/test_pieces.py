@@ -16,6 +16,7 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
+from greenroom.http.overload.turns import AddressTurns
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import Reaper
@@ -144,6 +145,8 @@ async def test_a_small_body_does_not_wait_for_the_large_ones_of_its_address(
 class LargeBodies:
     """A wire over which a body comes as fast as it is read; notes the passes of its pieces."""
 
+    is_late = False
+
     def __init__(self, passes: Passes, pieces: int) -> None:
         self._passes = passes
         head = f"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: {pieces * LARGE_BYTES}\r\n\r\n"
@@ -156,6 +159,8 @@ class LargeBodies:
             return b""
         self.taken.append(self._passes.number)
         return self._left.pop()
+
+    def take_turns(self, turns: AddressTurns, key: str) -> None: ...
 
     async def send(self, data: bytes) -> None: ...
 

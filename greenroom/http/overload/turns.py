@@ -1,0 +1,224 @@
+"""Turns for addresses that use much of the processor, so that passes stay short for the others.
+
+Many addresses may each ask for little more than their limits allow, and all together for passes of
+tens of milliseconds. Every call waits for some passes. So while passes are slow, an address owes
+the processor time that it has used, and each pass pays off a part. The parts of all who wait make
+`WAITING_SECONDS` together (deficit round robin, Shreedhar and Varghese). Who owes more than
+`OWED_SECONDS` is read again only when that is paid off. Nobody else waits. If nothing else is to be
+done, a pass takes microseconds, and so does the wait.
+
+A request that has waited too long for its turn is refused: as under any overload, soon and cheaply.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+
+WAITING_SECONDS: Final = 0.006
+"""Seconds of processor time of a pass for all who wait, together."""
+PART_SECONDS_MIN: Final = 0.0001
+"""Seconds of a pass that each of them has in any case. An address that uses less than a hundredth
+of the processor never waits. So a crowd of many addresses is refused, not delayed."""
+OWED_SECONDS: Final = 0.005
+"""Seconds that an address may owe and need not wait: a burst of some calls."""
+OWED_SECONDS_MAX: Final = 0.1
+"""More is forgotten."""
+LATE_SECONDS: Final = 0.5
+"""Seconds after which a turn comes too late for a request to be answered."""
+WAIT_SECONDS_MAX: Final = 2.0
+"""Seconds after which a turn comes in any case."""
+TURNS_A_PASS_MAX: Final = 64
+"""Turns of one address in one pass, at most."""
+TURN_SECONDS_MIN: Final = 20e-6
+"""Seconds that a turn is taken to cost at least."""
+TURNS_KEPT: Final = 64
+"""Turns after which older ones count half."""
+PASSES_KEPT: Final = 128
+"""After so many passes, accounts of addresses that owe nothing are forgotten."""
+KEYS_MAX: Final = 4096
+"""Addresses whose use is counted; further ones never wait."""
+
+
+class _Account:
+    """The debt of an address, and the usual cost of its turns."""
+
+    __slots__ = ("owed", "prepaid", "spent", "turns")
+
+    def __init__(self) -> None:
+        self.owed = 0.0
+        self.prepaid = 0.0
+        """Seconds of what is owed that turns are yet to use."""
+        self.spent = 0.0
+        self.turns = 0
+        """Turns that took `spent` seconds together."""
+
+    def charge(self, seconds: float) -> None:
+        """Charge what has been used."""
+        self.spent += seconds
+        paid = min(self.prepaid, seconds)
+        self.prepaid -= paid
+        self.owed = min(self.owed + seconds - paid, OWED_SECONDS_MAX)
+
+    def take(self) -> None:
+        """Charge what a turn usually costs: a call may use it some passes later."""
+        cost = max(self.spent / self.turns if self.turns else 0.0, TURN_SECONDS_MIN)
+        self.owed = min(self.owed + cost, OWED_SECONDS_MAX)
+        self.prepaid = min(self.prepaid + cost, OWED_SECONDS_MAX)
+        self.turns += 1
+        if self.turns >= TURNS_KEPT:
+            self.turns //= 2
+            self.spent /= 2
+
+
+class AddressTurns:
+    """Debts of addresses, and those that wait. Bounded by the connections and `KEYS_MAX`."""
+
+    def __init__(self, monotonic: Callable[[], float] = trio.current_time) -> None:
+        """Begin while nobody has to wait.
+
+        Args:
+            monotonic: seconds.
+        """
+        self._monotonic = monotonic
+        self.is_on = False
+        """Addresses may have to wait. Otherwise nobody need ask."""
+        self._accounts: dict[str, _Account] = {}
+        self._queues: dict[str, deque[tuple[trio.lowlevel.Task, float]]] = {}
+        """Those that wait, each with when it began to."""
+        self._passes = 0
+        self._runner: trio.lowlevel.Task | None = None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Return whether anybody waits."""
+        return bool(self._queues)
+
+    def start(self) -> None:
+        """Let addresses that owe wait from now on."""
+        self.is_on = True
+
+    def stop(self) -> None:
+        """Let everybody go on, and forget what is owed."""
+        self.is_on = False
+        for key in tuple(self._queues):
+            while key in self._queues:
+                self._release(key)
+        self._accounts.clear()
+
+    def charge(self, key: str, seconds: float) -> None:
+        """Charge an address for so much of the processor."""
+        account = self._account(key)
+        if account is not None:
+            account.charge(seconds)
+
+    def _account(self, key: str) -> _Account | None:
+        """Return the account of an address; None if there are too many."""
+        account = self._accounts.get(key)
+        if account is None and len(self._accounts) < KEYS_MAX:
+            account = self._accounts[key] = _Account()
+        return account
+
+    def begin_pass(self) -> None:
+        """Pay off a part of what each address owes."""
+        part = max(WAITING_SECONDS / max(len(self._queues), 1), PART_SECONDS_MIN)
+        for account in self._accounts.values():
+            account.owed = max(account.owed - part, 0.0)
+        self._passes += 1
+        if not self._passes % PASSES_KEPT:
+            self._accounts = {key: each for key, each in self._accounts.items() if each.owed}
+
+    def take(self, key: str) -> bool:
+        """Take a turn of an address; return whether there was one, or it must be waited for.
+
+        Args:
+            key: the address; see `address_key`. `""` never owes: a trusted proxy's connections.
+        """
+        if key in self._queues:
+            return False
+        account = self._account(key) if key else None
+        if account is None:
+            return True
+        if account.owed > OWED_SECONDS:
+            return False
+        account.take()
+        return True
+
+    async def wait(self, key: str) -> bool:
+        """Wait for a turn; return whether it comes too late for a request to be answered.
+
+        Args:
+            key: the address that waits.
+
+        Cancellation: it has had no turn, and is in nobody's way.
+        """
+        task, began = trio.lowlevel.current_task(), self._monotonic()
+        place = task, began
+        queue = self._queues.setdefault(key, deque())
+        queue.append(place)
+        self._wake_runner()
+
+        def abort(_: Any) -> trio.lowlevel.Abort:
+            queue.remove(place)
+            if not queue:
+                del self._queues[key]
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        return self._monotonic() - began > LATE_SECONDS
+
+    async def pause(self, key: str) -> None:
+        """Let others go on, until the next turn of an address if it owes; a checkpoint.
+
+        Cancellation just ends the wait.
+        """
+        if self.is_on and not self.take(key):
+            await self.wait(key)
+        else:
+            await trio.lowlevel.checkpoint()
+
+    async def run(self) -> None:
+        """Give turns once a pass while anybody waits, until cancelled."""
+        try:
+            while True:
+                if self._queues:
+                    self._give()
+                    await trio.lowlevel.checkpoint()
+                else:
+                    self._runner = trio.lowlevel.current_task()
+                    await trio.lowlevel.wait_task_rescheduled(self._forget_runner)
+        finally:
+            self.stop()
+
+    def _give(self) -> None:
+        """Give the turns of one pass."""
+        now = self._monotonic()
+        for key, queue in tuple(self._queues.items()):
+            if now - queue[0][1] > WAIT_SECONDS_MAX:
+                self._release(key)
+            account = self._account(key)
+            for _ in range(min(len(queue), TURNS_A_PASS_MAX)):
+                if account is not None:
+                    if account.owed > OWED_SECONDS:
+                        break
+                    account.take()
+                self._release(key)
+
+    def _release(self, key: str) -> None:
+        """Let the first of an address go on."""
+        queue = self._queues[key]
+        trio.lowlevel.reschedule(queue.popleft()[0])
+        if not queue:
+            del self._queues[key]
+
+    def _wake_runner(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            trio.lowlevel.reschedule(runner)
+
+    def _forget_runner(self, _: Any) -> trio.lowlevel.Abort:
+        self._runner = None
+        return trio.lowlevel.Abort.SUCCEEDED

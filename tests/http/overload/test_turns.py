@@ -1,0 +1,285 @@
+"""While passes are slow, addresses that use much of the processor take turns, and nobody else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import trio
+from http_kit import Echo, Running, read_all, replies, serving
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from greenroom.http.overload import turns
+from greenroom.http.overload.cpu_shares import CpuShares
+from greenroom.http.overload.pass_budget import PassBudget
+from greenroom.http.overload.turns import (
+    KEYS_MAX,
+    LATE_SECONDS,
+    OWED_SECONDS,
+    OWED_SECONDS_MAX,
+    PART_SECONDS_MIN,
+    PASSES_KEPT,
+    TURNS_KEPT,
+    WAIT_SECONDS_MAX,
+    WAITING_SECONDS,
+    AddressTurns,
+)
+
+FLOOD, HONEST = "127.0.0.1", "127.0.0.2"
+GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+def owing(*keys: str, seconds: float = OWED_SECONDS_MAX) -> AddressTurns:
+    """Return turns of addresses that owe so much."""
+    found = AddressTurns()
+    found.start()
+    for key in keys:
+        found.charge(key, seconds)
+    return found
+
+
+def owed(of_all: AddressTurns, key: str) -> float:
+    return of_all._accounts[key].owed
+
+
+def test_an_address_that_owes_little_need_not_wait() -> None:
+    of_all = owing("flood", seconds=OWED_SECONDS)
+    assert of_all.take("honest")
+    assert of_all.take("flood")
+    assert not of_all.take("flood")
+    assert of_all.take("honest")
+
+
+def test_a_trusted_proxys_connections_never_wait() -> None:
+    of_all = owing("", seconds=OWED_SECONDS_MAX)
+    assert of_all.take("")
+
+
+def test_each_pass_pays_off_a_part_of_what_is_owed() -> None:
+    of_all = owing("flood", seconds=OWED_SECONDS + 2.5 * WAITING_SECONDS)
+    passes = 0
+    while owed(of_all, "flood") > OWED_SECONDS:
+        of_all.begin_pass()
+        passes += 1
+    assert passes == 3
+
+
+def test_a_turn_is_charged_what_turns_usually_cost_before_it_has_used_that() -> None:
+    """A call may be costly some passes later: eight lists were encoded in one pass."""
+    of_all = owing("flood", seconds=0.0)
+    for _ in range(8):
+        assert of_all.take("flood")
+        of_all.charge("flood", 0.01)
+        while owed(of_all, "flood"):
+            of_all.begin_pass()
+    assert of_all.take("flood")
+    assert owed(of_all, "flood") == pytest.approx(0.01, rel=0.1)
+    assert not of_all.take("flood")
+    before = owed(of_all, "flood")
+    of_all.charge("flood", 0.01)
+    assert owed(of_all, "flood") == pytest.approx(before, rel=0.01), "it is paid for"
+
+
+def test_what_is_owed_has_a_bound_and_so_have_the_addresses() -> None:
+    of_all = owing("flood", seconds=1000.0)
+    assert owed(of_all, "flood") == OWED_SECONDS_MAX
+    for number in range(KEYS_MAX + 10):
+        of_all.charge(f"address {number}", 0.001)
+    assert len(of_all._accounts) == KEYS_MAX
+    assert of_all.take("one more")
+    of_all.charge("flood", 1000.0)
+    for _ in range(PASSES_KEPT):
+        of_all.begin_pass()
+        of_all.charge("flood", 1000.0)
+    assert [*of_all._accounts] == ["flood"]
+
+
+async def test_those_who_wait_have_one_part_of_a_pass_together(autojump_clock: MockClock) -> None:
+    floods = [f"flood {number}" for number in range(10)]
+    of_all = owing(*floods)
+    async with trio.open_nursery() as nursery:
+        for flood in floods:
+            nursery.start_soon(of_all.wait, flood)
+        await wait_all_tasks_blocked()
+        of_all.begin_pass()
+        paid = [OWED_SECONDS_MAX - owed(of_all, flood) for flood in floods]
+        assert paid == pytest.approx([WAITING_SECONDS / len(floods)] * len(floods))
+        for number in range(100):
+            nursery.start_soon(of_all.wait, f"crowd {number}")
+        await wait_all_tasks_blocked()
+        before = owed(of_all, floods[0])
+        of_all.begin_pass()
+        assert before - owed(of_all, floods[0]) == pytest.approx(PART_SECONDS_MIN)
+        of_all.stop()
+
+
+async def test_a_pass_has_as_many_turns_of_an_address_as_are_paid_for(
+    autojump_clock: MockClock,
+) -> None:
+    """One a pass would hold up a school whose calls are cheap; all at once would be a long pass."""
+    of_all = owing("flood", seconds=0.0)
+    served: list[int] = []
+
+    async def ask(number: int) -> None:
+        await of_all.wait("flood")
+        served.append(number)
+
+    for _ in range(TURNS_KEPT):
+        of_all.take("flood")
+        of_all.charge("flood", OWED_SECONDS / 4)
+        of_all.begin_pass()
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(ask, number)
+            await wait_all_tasks_blocked()
+        of_all._accounts["flood"].owed = OWED_SECONDS_MAX
+        of_all._give()
+        await wait_all_tasks_blocked()
+        assert served == [], "it owes"
+        of_all._accounts["flood"].owed = 0.0
+        of_all._give()
+        await wait_all_tasks_blocked()
+        assert sorted(served) == [0, 1, 2, 3, 4], "it may owe a little"
+        of_all.stop()
+    assert sorted(served) == [*range(20)]
+    assert not of_all.is_waited_for
+
+
+async def test_a_turn_comes_in_any_case_and_one_that_comes_late_says_so(
+    autojump_clock: MockClock,
+) -> None:
+    of_all = owing("flood", "other")
+    late: dict[str, bool] = {}
+
+    async def ask(key: str) -> None:
+        late[key] = await of_all.wait(key)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, "flood")
+        await wait_all_tasks_blocked()
+        await trio.sleep(WAIT_SECONDS_MAX - LATE_SECONDS / 2)
+        nursery.start_soon(ask, "other")
+        await wait_all_tasks_blocked()
+        of_all._give()
+        await wait_all_tasks_blocked()
+        assert late == {}
+        await trio.sleep(LATE_SECONDS * 0.75)
+        of_all._give()
+        await wait_all_tasks_blocked()
+        assert late == {"flood": True}
+        of_all._accounts["other"].owed = 0.0
+        of_all._give()
+    assert late == {"flood": True, "other": False}
+
+
+async def test_whoever_gives_up_is_in_nobodys_way(autojump_clock: MockClock) -> None:
+    of_all = owing("flood")
+    for _ in range(3):
+        with trio.move_on_after(0.01):
+            await of_all.wait("flood")
+    assert not of_all.is_waited_for
+
+
+async def test_while_somebody_waits_passes_follow_each_other(autojump_clock: MockClock) -> None:
+    of_all = owing("flood")
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(of_all.run)
+            await wait_all_tasks_blocked()
+            async with trio.open_nursery() as asking:
+                asking.start_soon(of_all.wait, "flood")
+                while asking.child_tasks:
+                    of_all.begin_pass()
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert not of_all.is_waited_for
+
+
+class Passes:
+    """A pace whose passes take as long as they are told to."""
+
+    def __init__(self, addresses: int) -> None:
+        self.now = 0.0
+        self.turns = AddressTurns()
+        self.pace = PassBudget(
+            None,
+            None,
+            CpuShares(self.turns, cpu=lambda: self.now),
+            self.turns,
+            addresses=lambda: addresses,
+            monotonic=lambda: self.now,
+            cpu=lambda: self.now,
+        )
+
+    def run(self, pass_seconds: float, seconds: float) -> bool:
+        """Run passes of one length for so long; return whether addresses take turns then."""
+        until = self.now + seconds
+        while self.now < until:
+            self.pace.after_io_wait(0.0)
+            self.now += pass_seconds
+            self.pace.before_io_wait(0.0)
+            self.now += pass_seconds / 10
+        return self.turns.is_on
+
+
+async def test_turns_are_taken_only_while_passes_are_slow() -> None:
+    passes = Passes(addresses=2)
+    assert not passes.run(0.004, 3.0)
+    assert passes.run(0.012, 0.6)
+    assert not passes.pace.is_behind, "nobody is refused"
+    assert not passes.run(0.004, 3.0)
+
+
+async def test_an_address_alone_takes_no_turns() -> None:
+    passes = Passes(addresses=1)
+    assert not passes.run(0.02, 3.0)
+
+
+async def connect(running: Running, address: str) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", running.port, local_address=address)
+
+
+async def test_the_requests_of_one_address_are_spread_over_passes_and_anothers_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many floods, each within its limits, made passes of 40 ms: calls took 230 ms."""
+    for name in ("OWED_SECONDS_MAX", "LATE_SECONDS", "WAIT_SECONDS_MAX"):
+        monkeypatch.setattr(turns, name, 1e9)
+    echo = Echo()
+    async with serving(echo) as running:
+        of_all = running.server._turns
+        running.server._pace._slow_at = 1e18
+        of_all.start()
+        of_all.charge(FLOOD, 1e6)
+        answered = Counter[str]()
+
+        async def ask(address: str) -> None:
+            async with await connect(running, address) as stream:
+                await stream.send_all(GET)
+                assert [reply.status for reply in replies(await read_all(stream))] == [200]
+                answered[address] += 1
+
+        async with trio.open_nursery() as flood:
+            for _ in range(10):
+                flood.start_soon(ask, FLOOD)
+            for _ in range(10):
+                await ask(HONEST)
+            assert answered == {HONEST: 10}
+            of_all.stop()
+        assert answered == {HONEST: 10, FLOOD: 10}
+
+
+async def test_a_request_whose_turn_came_late_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "LATE_SECONDS", -1.0)
+    echo = Echo()
+    async with serving(echo) as running:
+        of_all = running.server._turns
+        running.server._pace._slow_at = 1e18
+        of_all.start()
+        of_all.charge(FLOOD, OWED_SECONDS_MAX)
+        async with await connect(running, FLOOD) as stream:
+            await stream.send_all(GET)
+            (reply,) = replies(await read_all(stream))
+        assert reply.status == 429
+        assert running.server._limits.refused["overload"] == 1
+        assert echo.requests == []
