@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import get_args
 
 import msgspec
 
-from greenroom.actors.flows.lobbies import end_lobbies_of
-from greenroom.actors.flows.rooms import end_rooms_of
-from greenroom.actors.flows.spread.copies import change_game
+from greenroom.actors.flows.spread.copies import change_game, drop_copies
+from greenroom.actors.flows.spread.ending import end_all_of
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.messages import (
     CloseGame,
@@ -202,15 +202,16 @@ async def delete_game(
             progress(deleted)
 
     try:
-        await change_game(world, game_id, CloseGame())
-        await end_lobbies_of(world, game_id)
-        await end_rooms_of(world, game_id)
+        await world.games.ref(game_id).ask(CloseGame())
+        is_spread = game_id in world.ledger.spread
+        await end_all_of(world, game_id, is_spread=is_spread)
         await world.accounts.delete_game(game_id, forget)
         world.ledger.forget_game(game_id)
-        await end_lobbies_of(world, game_id)
-        await end_rooms_of(world, game_id)
+        await end_all_of(world, game_id, is_spread=is_spread, is_deleted=True)
     except ActorStopped:
         raise GameNotFound from None
     finally:
         world.games.discard(game_id)
         world.leaderboards.forget_game(game_id)
+        with suppress(ActorUnavailable):  # the copies are closed, and it may still be there
+            await drop_copies(world, game_id)

@@ -267,7 +267,7 @@ class GameActor(Actor[GameRole]):
     @handles(CloseGame)
     def close(self, command: CloseGame) -> None:
         """Refuse everything from now on."""
-        self._leave(self._original)
+        self._leave(self._game)
         self._closed = True
 
     @handles(DescribeGame)

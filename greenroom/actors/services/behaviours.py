@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from greenroom.actors.flows.spread.results import write_elsewhere
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.player.messages import WriteResult, WriteStats
@@ -246,8 +247,14 @@ class BehaviourService:
 
     async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
-        player = self._world().players.ref(result.player_id)
-        refusal = await self._persist(lambda: player.ask(_command(room_id, number, result)))
+        world, player_id = self._world(), result.player_id
+        player, command = world.players.ref(player_id), _command(room_id, number, result)
+        refusal = await self._persist(lambda: player.ask(command))
+        if isinstance(refusal, Moved):
+            moved = refusal
+            refusal = await self._persist(
+                lambda: write_elsewhere(world, room_id, player_id, command, moved)
+            )
         if refusal is None:
             _logger.info("a result of room %s was written", room_id)
         elif isinstance(refusal, Moved):

@@ -170,9 +170,15 @@ async def _show_owner(asked: _Asked, operation: messages.ShowOwner) -> messages.
     return msgspec.structs.replace(found[0], **used)
 
 
+async def _is_spread(asked: _Asked, game_id: int) -> bool:
+    """Return whether a game may live on several nodes."""
+    game = await asked.context.world.accounts.load_game(game_id)
+    return game is not None and len(game.shards) > 1
+
+
 async def _list_rooms(asked: _Asked, operation: ListRooms) -> Rooms:
     """List rooms of one game at its node, or those of all nodes, most players first."""
-    if operation.game_id is not None:
+    if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
         return await _run_at_owner(asked, operation)
     found = await asked.everywhere(operation)
     rooms = sorted((room for one in found for room in one.rooms), key=order_of_room)
@@ -181,7 +187,7 @@ async def _list_rooms(asked: _Asked, operation: ListRooms) -> Rooms:
 
 async def _list_lobbies(asked: _Asked, operation: ListLobbies) -> Lobbies:
     """List lobbies of one game at its node, or those of all nodes, oldest first."""
-    if operation.game_id is not None:
+    if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
         return await _run_at_owner(asked, operation)
     found = await asked.everywhere(operation)
     lobbies = sorted((lobby for one in found for lobby in one.lobbies), key=order_of_lobby)

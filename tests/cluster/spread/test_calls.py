@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
+import trio
 from spread_kit import Client, Spread, SpreadNode, open_spread
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
-from greenroom.actors.flows.games import make_game_keys, rotate_game_keys
+from greenroom.actors.flows.games import delete_game, make_game_keys, rotate_game_keys
+from greenroom.actors.game.messages import Game
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.player.tokens import hash_token
 
 
 @pytest.fixture
@@ -277,3 +282,71 @@ async def test_who_is_online_is_known_everywhere_at_once(
         assert await is_seen(player, friend) == {False}
         await player.done("GET", "game_data.php/player/get")
         assert await is_seen(player, friend) == {True}
+
+
+async def test_a_deleted_game_ends_on_all_nodes(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    players = [await spread.player(arena, at) for at in (home, other, other)]
+    for host in players[:2]:
+        await open_room(host)
+    await open_lobby(players[2])
+    game_id = arena.game.game_id
+    await delete_game(home.world, game_id)
+    for one in (home, other):
+        world = one.world
+        assert not world.ledger.find_shards(game_id)
+        for place in (world.rooms, world.lobbies):
+            assert not place.index.listings(game_id)
+        for player in players:
+            assert (await player.elsewhere(one).get("game_data.php/player/get")).status == 401
+
+
+async def test_a_game_that_could_not_be_deleted_is_open_again_everywhere(
+    spread: Spread,
+    arena: Arena,
+    home: SpreadNode,
+    other: SpreadNode,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    player = await spread.player(arena, other)
+
+    async def refuse(*_: object) -> None:
+        assert (await player.get("game_data.php/player/get")).status == 401  # it is closed
+        raise StorageUnavailable
+
+    monkeypatch.setattr(spread.memory, "delete_game", refuse)
+    with pytest.raises(StorageUnavailable):
+        await delete_game(home.world, arena.game.game_id)
+    for reached in (home, other):
+        await player.elsewhere(reached).done("GET", "game_data.php/player/get")
+
+
+async def test_a_copy_that_is_being_read_while_the_game_changes_is_not_kept(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    """The row is read before the change, and comes to the node after it has dropped its copy."""
+    player = await spread.player(arena, other)
+    other.world.games.drop(arena.game.game_id)
+    load, gate = spread.memory.load_game, trio.Event()
+
+    async def late(game_id: int) -> Game | None:
+        found = await load(game_id)
+        seen = None if found is None else msgspec.structs.replace(found)
+        if not gate.is_set():
+            await gate.wait()
+        return seen
+
+    spread.memory.load_game = late  # type: ignore[method-assign]
+    statuses: list[int] = []
+
+    async def read() -> None:
+        statuses.append((await player.get("game_data.php/player/get")).status)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await wait_all_tasks_blocked()
+        await rotate_game_keys(home.world, arena.game.game_id, make_game_keys())
+        gate.set()
+    assert (await player.get("game_data.php/player/get")).status == 401
+    assert other.world.game_index.find(hash_token(arena.keys.api_token)) is None

@@ -101,6 +101,19 @@ class Ingress(Crew):
         return realtime != first[0] and udp != first[1]
 
 
+class Sharing(Crew):
+    """Two workers, each of which has partitions of every game; clients reach either."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
+        spread = {"GREENROOM_PARTITIONS_PER_GAME": "8", "GREENROOM_CONNECTIONS_MOVE": "false"}
+        super().__init__(data_dir, 2, *arguments, **spread, **environment)
+
+    def tells_ports(self, realtime: int, udp: int) -> bool:
+        """Return whether these can be the ports of one worker; see `ServerProcess`."""
+        first = urlsplit(str(self.ready["realtime"])).port, int(self.ready["udp_port"])
+        return (realtime == first[0]) == (udp == first[1])
+
+
 @contextmanager
 def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) -> Generator[Crew]:
     """Run a server with workers. None of its processes is there afterwards."""
@@ -116,10 +129,9 @@ def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) ->
 
 @contextmanager
 def sharing(*arguments: str, **environment: str) -> Iterator[Crew]:
-    """A server as of `serving` with two workers, each of which has partitions of every game."""
-    spread = {"GREENROOM_PARTITIONS_PER_GAME": "8", "GREENROOM_CONNECTIONS_MOVE": "false"}
+    """A server as of `serving` with two workers that share each game."""
     with data_directory() as directory:
-        server = Crew(directory, 2, *arguments, **spread, **environment)
+        server = Sharing(directory, *arguments, **environment)
         try:
             server.start()
             server.pids()

@@ -14,20 +14,24 @@ from greenroom.actors.flows.invites import FindInvites, find_invites
 from greenroom.actors.flows.partitions import PullPlayer, pull_away
 from greenroom.actors.flows.ranking import FindTop, find_top
 from greenroom.actors.flows.spread.copies import DropCopy, drop_copy
+from greenroom.actors.flows.spread.ending import EndGame, end_game_here
 from greenroom.actors.flows.spread.lists import (
     FindLobbies,
     FindRooms,
     find_lobbies,
     find_rooms,
 )
+from greenroom.actors.flows.spread.results import WriteForRoom, write_for_room
 from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
 
 ANSWERS: Final[dict[type[Question], Callable[[World, Any], Awaitable[msgspec.Struct]]]] = {
     DropCopy: drop_copy,
+    EndGame: end_game_here,
     FindInvites: find_invites,
     FindLobbies: find_lobbies,
     FindRooms: find_rooms,
     FindTop: find_top,
     PullPlayer: pull_away,
+    WriteForRoom: write_for_room,
 }
