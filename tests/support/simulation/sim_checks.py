@@ -15,6 +15,8 @@ from sim_process import is_going_on
 
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shards import partition_named
+from greenroom.actors.player.messages import PlayerMoved
 from greenroom.persistence.nodes.records import ShardHandedOver
 
 
@@ -64,6 +66,36 @@ def check_one_seat(nodes: Iterable[SimNode]) -> None:
         assert not twice, f"players have seats at two nodes: {twice}"
 
 
+def check_one_actor(nodes: Iterable[SimNode]) -> None:
+    """Check that no player is in memory at two nodes: only where they live (I1)."""
+    homes: dict[int, int] = {}
+    with checker("one actor"):
+        for node in nodes:
+            if node.serves:
+                players = node.world.players
+                keys = list(players.keys())
+                for player_id in [key for key in keys if players.shard_of(key) is not None]:
+                    other = homes.setdefault(player_id, node.node_id)
+                    assert other == node.node_id, (
+                        f"player {player_id} is at nodes {other} and {node.node_id}"
+                    )
+
+
+def check_homes(nodes: Iterable[SimNode]) -> None:
+    """Check that everybody in memory who has a seat lives where it is (I2)."""
+    with checker("homes"):
+        for node in nodes:
+            if node.serves:
+                for player_id, (kind, key) in seats_of(node).items():
+                    world = node.world
+                    index = world.rooms.index if kind == "room" else world.lobbies.index
+                    lives_in = world.players.shard_of(player_id)
+                    sits_in = world.ledger.shard_of(index.game_of(key) or 0, key)
+                    assert lives_in in {None, sits_in}, (
+                        f"player {player_id} lives in {lives_in}, and sits in {kind} {key}"
+                    )
+
+
 def seats_of(node: SimNode) -> dict[int, tuple[str, str]]:
     """Return the seats that a node knows, by player."""
     return dict(node.world.rooms.index._table._seats)
@@ -94,6 +126,7 @@ class CommitChecks:
         self._read = 0
         self._epochs: dict[int, int] = {}
         self._moves: set[tuple[int, int]] = set()
+        self.moves_of_players = 0
 
     def check(self) -> None:
         """Check what was committed since the last time."""
@@ -101,6 +134,7 @@ class CommitChecks:
         for commit in new:
             self._check_writer(commit)
             self._check_epoch(commit)
+            self.moves_of_players += isinstance(commit.event, PlayerMoved)
 
     def _check_writer(self, commit: Commit) -> None:
         with checker("no stale write"):
@@ -137,6 +171,16 @@ def check_seats_are_durable(nodes: Iterable[SimNode], ledger: Ledger) -> None:
         assert not lost, f"seats are durable, and not known: {lost}"
         extra = {i: seat for i, seat in known.items() if durable.get(i) != seat}
         assert not extra, f"seats are known, and not durable: {extra}"
+
+
+def check_homes_are_durable(database: SimDatabase, ledger: Ledger) -> None:
+    """Check that everybody who has a seat lives there, as far as the database knows (I2)."""
+    rows = database.rows
+    with checker("homes at rest"):
+        for player_id, (_, key) in dict(ledger.seats()).items():
+            player = rows.players[player_id]
+            sits_in = partition_named(rows.all_games[player.game_id].shards, key)
+            assert rows.shard_of_player(player) == sits_in, f"player {player_id} sits elsewhere"
 
 
 class BugWatch(logging.Handler):

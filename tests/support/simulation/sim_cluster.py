@@ -21,7 +21,10 @@ from sim_chance import Trace
 from sim_checks import (
     CommitChecks,
     UncheckedStats,
+    check_homes,
+    check_homes_are_durable,
     check_ledger,
+    check_one_actor,
     check_one_owner,
     check_one_seat,
     check_seats_are_durable,
@@ -43,6 +46,7 @@ from greenroom.http.request import Request
 
 SLOTS: Final = 3
 GAMES: Final = 4
+PARTITIONS: Final = (1, 4)
 CALL_SECONDS_MAX: Final = 62.0
 """A call waits at most so long for its answer, wherever it is answered."""
 CLIENT_SECONDS: Final = 90.0
@@ -77,6 +81,8 @@ class SimCluster:
 
     def __init__(self, seed: int, trouble: Trouble, trace: Trace) -> None:
         self.dice = random.Random(seed)
+        self.partitions = random.Random(seed + 3).choice(PARTITIONS)
+        """The shards that each game lives in."""
         self.database = SimDatabase()
         self.server = SimServer(self.database, random.Random(seed + 1))
         self.network = SimNetwork(random.Random(seed + 2), trace)
@@ -108,7 +114,8 @@ class SimCluster:
     async def keep(self, slot: int) -> None:
         """Start a node, and another one whenever it ends."""
         while True:
-            node = SimNode(f"slot {slot}", self.server, self.network, SLOTS)
+            name, partitions = f"slot {slot}", self.partitions
+            node = SimNode(name, self.server, self.network, SLOTS, partitions)
             self.nodes[slot] = node
             self.starts += 1
             self.trace.note("start", slot)
@@ -204,6 +211,8 @@ class SimCluster:
         """Check what holds at every moment."""
         check_one_owner(self.running())
         check_one_seat(self.running())
+        check_one_actor(self.running())
+        check_homes(self.running())
         self.commits.check()
         check_ledger(self.ledger)
 
@@ -286,6 +295,7 @@ async def simulate(
             looking.cancel_scope.cancel()
         cluster.check()
         check_seats_are_durable(cluster.running(), cluster.ledger)
+        check_homes_are_durable(cluster.database, cluster.ledger)
         with checker("history"):
             book.close()
         return _told(cluster, book)
@@ -299,6 +309,8 @@ def _told(cluster: SimCluster, book: Book) -> dict[str, Any]:
         "checked": dict(book.checked),
         "open": book.open.total(),
         "undecided": book.undecided,
+        "partitions": cluster.partitions,
+        "moves": cluster.commits.moves_of_players,
         "starts": cluster.starts,
         "commits": len(cluster.database.log),
         "messages": cluster.network.sent,

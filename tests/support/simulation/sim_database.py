@@ -19,6 +19,7 @@ from world_kit import START, Memory
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.actors.player.messages import PlayerRegistered
 from greenroom.persistence.arrays import INT8_COLUMN
 from greenroom.persistence.driver import (
     BOOL,
@@ -370,7 +371,10 @@ class SimDatabase:
         game = self.rows.all_games.get(game_id)
         if game is None:
             return None
-        return game.shards[0] if player is None else self.rows.shard_of_player(player)
+        if player is not None:
+            return self.rows.shard_of_player(player)
+        given = event.shard if isinstance(event, PlayerRegistered) else None
+        return game.shards[0] if given is None else given
 
 
 def _read_array(value: bytes) -> list[int]:

@@ -13,17 +13,24 @@ from sim_database import SimDatabase
 from sim_node import SimNode
 from sim_storage import NodeStore
 
+from greenroom.actors.flows import partitions, rooms
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import OwnedShards
-from greenroom.actors.player.messages import PlayerLoggedOut, PlayerPresenceSaved, PlayerRegistered
+from greenroom.actors.player.messages import (
+    PlayerLoggedOut,
+    PlayerPresenceSaved,
+    PlayerRegistered,
+    PlayerView,
+)
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.world import World
 from greenroom.bus.memory import MemoryBus
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.forwarding import Forwarding
@@ -34,6 +41,7 @@ from greenroom.cluster.membership import Membership
 from greenroom.cluster.messenger import BusMessage
 from greenroom.cluster.residents import PartedShards, WorldResidents
 from greenroom.persistence.nodes.records import NodeRecords
+from greenroom.supervisors.dynamic import DynamicSupervisor
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -108,6 +116,24 @@ def _no_instrument() -> AbstractContextManager[Any]:
 @contextmanager
 def _forget_to_let_go() -> Iterator[None]:
     with patch.object(ShardKeeper, "let_go", _nothing), patch.object(OwnedShards, "lose", _nothing):
+        yield
+
+
+@contextmanager
+def _stay_after_a_move() -> Iterator[None]:
+    with patch.object(DynamicSupervisor, "_send_away", _nothing):
+        yield
+
+
+@contextmanager
+def _move_to_other_nodes_alone() -> Iterator[None]:
+    move = partitions.move_to
+
+    async def move_away(world: World, player: PlayerView, place_id: str) -> None:
+        if not world.is_here(player.game_id, place_id):
+            await move(world, player, place_id)
+
+    with patch.object(rooms, "move_to", move_away):
         yield
 
 
@@ -210,6 +236,20 @@ MUTATIONS: dict[str, Mutation] = {
         "one seat",
         ("handed_over",),
         code=_forget_to_let_go,
+    ),
+    "stays-after-move": Mutation(
+        "a player stays in memory who has moved to another node",
+        "one actor",
+        ("handed_over",),
+        ("rooms",),
+        code=_stay_after_a_move,
+    ),
+    "unmoved": Mutation(
+        "who joins in another partition of the same node does not move there",
+        "homes",
+        ("handed_over",),
+        ("rooms",),
+        code=_move_to_other_nodes_alone,
     ),
     "lost-rows": Mutation(
         "the database loses who has joined a room",

@@ -13,11 +13,14 @@ from sim_residents import SimResidents
 from sim_storage import NodeStore
 from world_kit import KitStudio, keeper_of, open_world
 
+from greenroom import actor_settings
+from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.bus.memory import MemoryBus, MemoryNetwork
+from greenroom.cluster.asking import Asking
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
@@ -64,7 +67,12 @@ class SimNode:
     keeper: ShardKeeper
 
     def __init__(
-        self, name: str, server: SimServer, network: MemoryNetwork, nodes_expected: int
+        self,
+        name: str,
+        server: SimServer,
+        network: MemoryNetwork,
+        nodes_expected: int,
+        partitions: int = 1,
     ) -> None:
         """Prepare.
 
@@ -73,7 +81,11 @@ class SimNode:
             server: the database.
             network: joins all nodes.
             nodes_expected: how many are started together.
+            partitions: how many shards a new game lives in.
         """
+        self._settings = msgspec.structs.replace(
+            actor_settings.world_settings(), partitions_per_game=partitions
+        )
         self.network = network
         self.process = SimProcess()
         self.line = SimLine(server)
@@ -107,7 +119,9 @@ class SimNode:
             await outer.start(self._run_deciding, storage.run)
             ownership = storage.session.shards
             async with (
-                open_world(self.store, hub=self.hub, studio=studio, ownership=ownership) as world,
+                open_world(
+                    self.store, self._settings, hub=self.hub, studio=studio, ownership=ownership
+                ) as world,
                 trio.open_nursery() as nursery,
             ):
                 self.world = world
@@ -162,6 +176,7 @@ class SimNode:
             elsewhere=forwarding,
         )
         self.answering = Answering(self.dispatcher, self.shards, messenger)
+        world.join(Asking(world, ANSWERS, self.shards, messenger, storage.nodes))
         self.membership = Membership(
             MembershipOptions(lease_seconds=lease_seconds, nodes_expected=self._nodes_expected),
             records=storage.nodes,
