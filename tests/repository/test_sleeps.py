@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SLEEPS = {"sleep", "time.sleep", "trio.sleep"}
+SLEEPS = {"sleep", "time.sleep", "trio.sleep", "trio.sleep_until"}
 VIRTUAL_CLOCKS = {"autojump_clock", "mock_clock", "MockClock"}
 
 VIRTUAL = {

@@ -8,6 +8,8 @@ from pathlib import Path
 import trio
 
 CHUNK_BYTES = 65_536
+ON_THE_WAY_MAX = 1_024
+"""Pieces that are on their way in one direction; beyond, the sender waits."""
 
 
 class Line:
@@ -91,12 +93,27 @@ class Line:
         scope: trio.CancelScope,
         bytes_max: int,
     ) -> None:
+        """Pass on what comes, each piece after its own time on the way: a line is no queue."""
+        leave, arrive = trio.open_memory_channel[tuple[float, bytes]](ON_THE_WAY_MAX)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._deliver, arrive, there, scope, bytes_max)
+            async with leave:
+                with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    while data := await here.receive_some(CHUNK_BYTES):
+                        await leave.send((trio.current_time() + self.delay_seconds, data))
+
+    async def _deliver(
+        self,
+        arriving: trio.MemoryReceiveChannel[tuple[float, bytes]],
+        there: trio.SocketStream,
+        scope: trio.CancelScope,
+        bytes_max: int,
+    ) -> None:
         carried = 0
         with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            while data := await here.receive_some(CHUNK_BYTES):
+            async for arrives_at, data in arriving:
+                await trio.sleep_until(arrives_at)
                 await self._flowing.wait()
-                if self.delay_seconds:
-                    await trio.sleep(self.delay_seconds)
                 if self.is_deaf:
                     continue
                 carried += len(data)
