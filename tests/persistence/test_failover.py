@@ -98,13 +98,15 @@ def write_until_acknowledged(api: Api, token: str, number: int) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_the_server_goes_on_with_the_promoted_standby_and_all_that_was_acknowledged(
-    pair: tuple[ReplicatedPostgres, ReplicatedPostgres], data_dir: Path
+    pair: tuple[ReplicatedPostgres, ReplicatedPostgres], data_dir: Path, workers: int
 ) -> None:
     primary, standby = pair
     hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
     url = f"postgresql://greenroom@{hosts}/greenroom?target_session_attrs=read-write"
-    server = ServerProcess(data_dir, "--database-url", url).start()
+    several = ("--workers", str(workers)) if workers > 1 else ()
+    server = ServerProcess(data_dir, *several, "--database-url", url).start()
     try:
         api = Api(server.address, server.new_game())
         player_id, token = api.register()
