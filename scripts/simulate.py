@@ -24,7 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
-from sim_faults import FAULTS  # noqa: E402 (found by the line above)
+from sim_cluster import PARTITIONS  # noqa: E402 (found by the line above)
+from sim_faults import FAULTS  # noqa: E402
 from sim_mutations import MUTATIONS  # noqa: E402
 from sim_run import SECONDS, run_seed  # noqa: E402
 
@@ -32,8 +33,8 @@ SEEDS = 100
 SEEDS_A_MUTATION = 20
 """A defect must be found within so many seeds."""
 
-Job = tuple[int, float, tuple[str, ...], str | None]
-"""A seed, seconds of faults, the faults, and the defect to plant."""
+Job = tuple[int, float, tuple[str, ...], str | None, int | None]
+"""A seed, seconds of faults, the faults, the defect to plant, and the partitions of a game."""
 Outcome = tuple[int, dict[str, Any], str | None]
 """A seed, what its run was like, and how it failed."""
 
@@ -58,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, help="the first of them; drawn and printed by default")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of simulated faults")
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
+    parser.add_argument(
+        "--partitions", type=int, choices=PARTITIONS, help="of each game (default: by the seed)"
+    )
     parser.add_argument("--mutation", choices=MUTATIONS, help="plant a defect that must be found")
     parser.add_argument(
         "--prove", action="store_true", help="plant each defect, and show which checker finds it"
@@ -73,7 +77,8 @@ def search(pool: Pool, first: int, given: argparse.Namespace) -> int:
     """Run seeds; return 0 if nothing was found."""
     began = time.monotonic()
     seeds = range(first, first + given.seeds)
-    jobs: list[Job] = [(s, given.seconds, tuple(given.faults), given.mutation) for s in seeds]
+    faults, partitions = tuple(given.faults), given.partitions
+    jobs: list[Job] = [(s, given.seconds, faults, given.mutation, partitions) for s in seeds]
     outcomes = []
     for outcome in [one(jobs[0], given.trace)] if given.trace else pool.imap(one, jobs):
         outcomes.append(outcome)
@@ -114,7 +119,7 @@ def find(mutation: str, first: int, seconds: float) -> tuple[str, str, int, str]
     """Look for the first seed whose checker finds a defect; return it, and what was found."""
     wanted, seed, last = MUTATIONS[mutation].found_by, first, "nothing"
     for seed in range(first, first + SEEDS_A_MUTATION):
-        failure = one((seed, seconds, (), mutation))[2]
+        failure = one((seed, seconds, (), mutation, None))[2]
         last = failure or last
         if failure is not None and failure.startswith(wanted):
             return mutation, wanted, seed, _cell(failure)
@@ -127,9 +132,16 @@ def _cell(text: str) -> str:
 
 def one(job: Job, trace: Path | None = None) -> Outcome:
     """Run one seed."""
-    seed, seconds, faults, mutation = job
+    seed, seconds, faults, mutation, partitions = job
     try:
-        told = run_seed(seed, seconds=seconds, faults=faults, mutation=mutation, trace_file=trace)
+        told = run_seed(
+            seed,
+            seconds=seconds,
+            faults=faults,
+            mutation=mutation,
+            partitions=partitions,
+            trace_file=trace,
+        )
     except BaseException as error:  # noqa: BLE001 - it is the finding
         return seed, {}, "; ".join(sorted({_short(leaf) for leaf in _leaves(error)}))
     return seed, told, None
@@ -141,6 +153,7 @@ def report(first: int, seconds: float, outcomes: list[Outcome], took: float) -> 
     totals = Counter[str]()
     for _, told, _ in outcomes:
         totals.update({name: value for name, value in told.items() if isinstance(value, int)})
+    spread = sum(told.get("partitions", 1) > 1 for _, told, _ in outcomes)
     each = took / max(len(outcomes), 1)
     today = time.strftime("%Y-%m-%d", time.gmtime())
     lines = [
@@ -148,6 +161,8 @@ def report(first: int, seconds: float, outcomes: list[Outcome], took: float) -> 
         "",
         f"Runs that failed: **{len(failed)}** of {len(outcomes)}.",
         f"Each has {seconds:.0f} s of faults in a cluster of three nodes, and took {each:.1f} s.",
+        f"Games had {PARTITIONS[-1]} partitions in {spread} of those that held, else one.",
+        f"{totals['moves']:,} players moved to another partition.",
         f"{platform.platform(terse=True)}, CPython {platform.python_version()}, {today}.",
     ]
     for name, heading in (("faults", "fault"), ("answers", "answer"), ("checked", "history")):

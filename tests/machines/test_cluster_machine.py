@@ -17,7 +17,7 @@ SIMULATE = Path(__file__).parents[2] / "scripts" / "simulate.py"
 RUNS = 2
 SECONDS = 6.0
 SHORT_SECONDS = 2.0
-QUICKLY_FOUND = ("no-fence", "forgotten-rooms")
+QUICKLY_FOUND = ("no-fence", "forgotten-rooms", "early-joins", "half-merges", "kept-copies")
 """The defects that nearly every seed shows."""
 
 pytestmark = [pytest.mark.chance, pytest.mark.timeout(600)]

@@ -23,6 +23,7 @@ VIRTUAL = {
             "tests/support/simulation/sim_cluster.py",
             "tests/support/simulation/sim_connection.py",
             "tests/support/simulation/sim_faults.py",
+            "tests/support/simulation/sim_mutations.py",
             "tests/support/simulation/sim_plays.py",
         ),
         "a simulation, on a virtual clock",

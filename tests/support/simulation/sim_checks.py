@@ -14,6 +14,7 @@ from sim_node import SimNode
 from sim_process import is_going_on
 
 from greenroom.actors.game.messages import GameCreated
+from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import partition_named
 from greenroom.actors.player.messages import PlayerMoved
@@ -156,6 +157,36 @@ class CommitChecks:
                 self._moves.add(move)
 
 
+class DurableHomes:
+    """Looks, after every commit, whether everybody who has a seat lives there (I2)."""
+
+    def __init__(self, database: SimDatabase, ledger: Ledger) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._found: list[str] = []
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Look at what is durable once these are; the ledger has them already."""
+        if not any(isinstance(event, JournalEntry | PlayerMoved) for event in events):
+            return
+        rows = self._database.rows
+        for player_id, (kind, key) in self._ledger.seats():
+            player = rows.players.get(player_id)
+            game = None if player is None else rows.all_games.get(player.game_id)
+            if player is None or game is None or len(game.shards) == 1:
+                continue
+            lives_in, sits_in = rows.shard_of_player(player), partition_named(game.shards, key)
+            if lives_in != sits_in:
+                self._found.append(
+                    f"player {player_id} lives in {lives_in}, and sits in {kind} {key} of {sits_in}"
+                )
+
+    def check(self) -> None:
+        """Check that it was so after each."""
+        with checker("durable homes"):
+            assert not self._found, self._found[0]
+
+
 # At rest.
 
 
@@ -171,16 +202,6 @@ def check_seats_are_durable(nodes: Iterable[SimNode], ledger: Ledger) -> None:
         assert not lost, f"seats are durable, and not known: {lost}"
         extra = {i: seat for i, seat in known.items() if durable.get(i) != seat}
         assert not extra, f"seats are known, and not durable: {extra}"
-
-
-def check_homes_are_durable(database: SimDatabase, ledger: Ledger) -> None:
-    """Check that everybody who has a seat lives there, as far as the database knows (I2)."""
-    rows = database.rows
-    with checker("homes at rest"):
-        for player_id, (_, key) in dict(ledger.seats()).items():
-            player = rows.players[player_id]
-            sits_in = partition_named(rows.all_games[player.game_id].shards, key)
-            assert rows.shard_of_player(player) == sits_in, f"player {player_id} sits elsewhere"
 
 
 class BugWatch(logging.Handler):

@@ -20,9 +20,9 @@ from server_kit import ConnectionLost
 from sim_chance import Trace
 from sim_checks import (
     CommitChecks,
+    DurableHomes,
     UncheckedStats,
     check_homes,
-    check_homes_are_durable,
     check_ledger,
     check_one_actor,
     check_one_owner,
@@ -32,9 +32,16 @@ from sim_checks import (
 )
 from sim_connection import SimServer
 from sim_database import SimDatabase
+from sim_lists import LISTS, check_list, expected_lists
 from sim_network import SimNetwork
 from sim_node import ProcessGone, SimNode
-from sim_plays import SimScene, share_lobby, share_quiet_room
+from sim_plays import (
+    SimScene,
+    share_game,
+    share_lobby,
+    share_quiet_room,
+    share_two_rooms,
+)
 from waiting import until
 from world_kit import LOCAL
 
@@ -71,6 +78,8 @@ PLAYS: Final[dict[str, Callable[[SimScene, random.Random, str], Awaitable[None]]
     "tokens": lambda scene, dice, name: share_token(scene, name),
     "presence": lambda scene, dice, name: share_presence(scene, name),
     "sitters": share_quiet_room,
+    "two rooms": share_two_rooms,
+    "games": lambda scene, _, name: share_game(scene, name),
 }
 
 Trouble = Callable[[SimNode], None]
@@ -79,19 +88,23 @@ Trouble = Callable[[SimNode], None]
 class SimCluster:
     """Three slots, in each of which a node is started again whenever one ends."""
 
-    def __init__(self, seed: int, trouble: Trouble, trace: Trace) -> None:
+    def __init__(
+        self, seed: int, trouble: Trouble, trace: Trace, partitions: int | None = None
+    ) -> None:
         self.dice = random.Random(seed)
-        self.partitions = random.Random(seed + 3).choice(PARTITIONS)
+        self.partitions = partitions or random.Random(seed + 3).choice(PARTITIONS)
         """The shards that each game lives in."""
         self.database = SimDatabase()
         self.server = SimServer(self.database, random.Random(seed + 1))
         self.network = SimNetwork(random.Random(seed + 2), trace)
         self.ledger = Ledger()
         self.ledger.stats = UncheckedStats()
-        self.database.observers += [self.ledger.take, self._note_durable]
+        self.homes = DurableHomes(self.database, self.ledger)
+        self.database.observers += [self.ledger.take, self.homes.take, self._note_durable]
         self.commits = CommitChecks(self.database)
         self.nodes: list[SimNode | None] = [None] * SLOTS
         self.keys: list[GameKeys] = []
+        self.game_ids: list[int] = []
         self.trace = trace
         self.starts = 0
         self.faults: Counter[str] = Counter()
@@ -163,7 +176,8 @@ class SimCluster:
         """Create games, each at a node of its own."""
         for number in range(GAMES):
             node, keys = self.running()[number % SLOTS], make_game_keys()
-            await node.perform(partial(_add_game, node.world, f"Game {number}", keys), 10.0)
+            add = partial(_add_game, node.world, f"Game {number}", keys)
+            self.game_ids.append(await node.perform(add, 10.0))
             self.keys.append(keys)
 
     # Clients.
@@ -213,15 +227,28 @@ class SimCluster:
         check_one_seat(self.running())
         check_one_actor(self.running())
         check_homes(self.running())
+        self.homes.check()
         self.commits.check()
         check_ledger(self.ledger)
 
+    async def check_lists(self) -> None:
+        """Check, at rest, that lists at each node are those of all partitions together."""
+        for game in range(len(self.keys)):
+            expected = expected_lists(self.database, self.ledger, self.game_ids[game])
+            for node in self.running():
+                for path, body in LISTS.items():
+                    headers = self._headers(game, None)
+                    request = Request("POST", path, "", headers, body, "198.51.100.1")
+                    answer = await node.answer(request, CLIENT_SECONDS)
+                    check_list(answer, expected)
 
-async def _add_game(world: World, name: str, keys: GameKeys) -> None:
-    """Create a game with the stats that the clients of the histories count."""
+
+async def _add_game(world: World, name: str, keys: GameKeys) -> int:
+    """Create a game with the stats that the clients of the histories count; return its id."""
     game_id = await create_game(world, LOCAL, name, keys)
     declare = ChangeGameSettings({"stats": '{"orders":{}}'}, ())
     await world.games.ref(game_id).ask(declare)
+    return game_id
 
 
 async def play(cluster: SimCluster, name: str, book: Book) -> None:
@@ -230,7 +257,8 @@ async def play(cluster: SimCluster, name: str, book: Book) -> None:
     round_number = 0
     while not cluster.over.is_set():
         round_number += 1
-        scene = SimScene(cluster.ask_of(dice.randrange(GAMES)), book, cluster.over)
+        game = dice.randrange(GAMES)
+        scene = SimScene(cluster.ask_of(game), book, cluster.over, game)
         with checker(f"history of {name}"):
             await PLAYS[name](scene, dice, f"{name} {round_number}")
 
@@ -245,9 +273,11 @@ async def bounded() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_cluster(seed: int, trouble: Trouble, trace: Trace) -> AsyncIterator[SimCluster]:
+async def open_cluster(
+    seed: int, trouble: Trouble, trace: Trace, partitions: int | None = None
+) -> AsyncIterator[SimCluster]:
     """Run a cluster, and end it with the block."""
-    cluster = SimCluster(seed, trouble, trace)
+    cluster = SimCluster(seed, trouble, trace, partitions)
     async with trio.open_nursery() as cluster.nursery:
         await cluster.nursery.start(cluster.server.run)
         for slot in range(SLOTS):
@@ -264,6 +294,7 @@ async def simulate(
     *,
     plays: tuple[str, ...] = tuple(PLAYS),
     trouble: Trouble = lambda _: None,
+    partitions: int | None = None,
     trace: Trace,
 ) -> dict[str, Any]:
     """Run a cluster under clients and faults, let it heal, and check everything.
@@ -273,6 +304,7 @@ async def simulate(
         harm: does the faults.
         plays: what is played.
         trouble: plants a defect in each node.
+        partitions: of each game; None lets the seed choose.
         trace: what happens is noted there.
 
     Returns:
@@ -282,7 +314,7 @@ async def simulate(
         Finding: a check has failed.
     """
     book = Book()
-    async with bounded(), open_cluster(seed, trouble, trace) as cluster:
+    async with bounded(), open_cluster(seed, trouble, trace, partitions) as cluster:
         async with trio.open_nursery() as looking:
             looking.start_soon(cluster.look_for_ever)
             async with trio.open_nursery() as playing:
@@ -295,7 +327,7 @@ async def simulate(
             looking.cancel_scope.cancel()
         cluster.check()
         check_seats_are_durable(cluster.running(), cluster.ledger)
-        check_homes_are_durable(cluster.database, cluster.ledger)
+        await cluster.check_lists()
         with checker("history"):
             book.close()
         return _told(cluster, book)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import msgspec
+import trio
 from sim_database import SimDatabase
 from sim_node import SimNode
 from sim_storage import NodeStore
 
 from greenroom.actors.flows import partitions, rooms
+from greenroom.actors.flows.spread import copies
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.durability import Batch, Writer
+from greenroom.actors.kernel.errors import ActorError, Refused
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.player.messages import (
     PlayerLoggedOut,
+    PlayerMoved,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerView,
@@ -30,18 +35,23 @@ from greenroom.actors.room.rules.events import MemberJoined
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.seats import Seats
 from greenroom.actors.world.world import World
 from greenroom.bus.memory import MemoryBus
+from greenroom.cluster.asking import Asking
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.messages import ForwardCall
 from greenroom.cluster.calls.reply_cache import ReplyCache
+from greenroom.cluster.calls.targets import Targets
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership
 from greenroom.cluster.messenger import BusMessage
 from greenroom.cluster.residents import PartedShards, WorldResidents
 from greenroom.persistence.nodes.records import NodeRecords
 from greenroom.supervisors.dynamic import DynamicSupervisor
+
+MOMENT_SECONDS = 0.005
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -52,6 +62,8 @@ class Mutation(msgspec.Struct, frozen=True):
     """The checker."""
     faults: tuple[str, ...] = ()
     plays: tuple[str, ...] = ()
+    partitions: int | None = None
+    """The shards that each game lives in; None lets the seed choose."""
     node: Callable[[SimNode], None] = lambda _: None
     """Plants it in a node that starts."""
     code: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -135,6 +147,66 @@ def _move_to_other_nodes_alone() -> Iterator[None]:
 
     with patch.object(rooms, "move_to", move_away):
         yield
+
+
+@contextmanager
+def _join_before_the_move() -> Iterator[None]:
+    """Within a node, let players join who are moved a moment later."""
+    move = partitions.move_to
+
+    async def move_later(world: World, player: PlayerView, place_id: str) -> None:
+        if not world.is_here(player.game_id, place_id):
+            await move(world, player, place_id)
+            return
+
+        async def later() -> None:
+            await trio.sleep(MOMENT_SECONDS)
+            with suppress(ActorError):
+                await move(world, player, place_id)
+
+        trio.lowlevel.spawn_system_task(later, context=copy_context())
+
+    with patch.object(rooms, "move_to", move_later):
+        yield
+
+
+@contextmanager
+def _claim_nothing() -> Iterator[None]:
+    """Look whether a player has a seat, and do not keep others from giving them one meanwhile."""
+
+    @contextmanager
+    def claim(seats: Seats, player_id: int, kind: Any, *refusals: type[Refused]) -> Iterator[None]:
+        seats.require_none(player_id, kind, *refusals)
+        yield
+
+    with patch.object(Seats, "claim", claim):
+        yield
+
+
+def _adopt_whatever_was_read() -> AbstractContextManager[Any]:
+    adopt = DynamicSupervisor.adopt
+
+    def adopt_any(directory: Any, key: Any, actor: Any, **given: Any) -> Any:
+        return adopt(directory, key, actor, shard=given.get("shard"))
+
+    return patch.object(DynamicSupervisor, "adopt", adopt_any)
+
+
+async def _drop_none(*_: object) -> None: ...
+
+
+def _gather_from_one() -> AbstractContextManager[Any]:
+    """Take the answer of one node for that of all."""
+    gather = Asking.gather
+
+    async def gather_one(asking: Asking, *given: Any) -> list[Any]:
+        return (await gather(asking, *given))[:1]
+
+    return patch.object(Asking, "gather", gather_one)
+
+
+def _follow_nobody() -> AbstractContextManager[Any]:
+    return patch.object(Targets, "follow", lambda _, target, *__, **___: target)
 
 
 @contextmanager
@@ -241,15 +313,73 @@ MUTATIONS: dict[str, Mutation] = {
         "a player stays in memory who has moved to another node",
         "one actor",
         ("handed_over",),
-        ("rooms",),
+        ("two rooms",),
+        4,
         code=_stay_after_a_move,
     ),
     "unmoved": Mutation(
         "who joins in another partition of the same node does not move there",
         "homes",
         ("handed_over",),
-        ("rooms",),
+        ("two rooms",),
+        4,
         code=_move_to_other_nodes_alone,
+    ),
+    "early-joins": Mutation(
+        "who joins in another partition of the same node joins before the move is durable",
+        "durable homes",
+        ("handed_over",),
+        ("two rooms", "two rooms"),
+        4,
+        code=_join_before_the_move,
+    ),
+    "lost-moves": Mutation(
+        "the database loses that players have moved",
+        "durable homes",
+        ("handed_over",),
+        ("two rooms",),
+        4,
+        node=_losing(lambda event: isinstance(event, PlayerMoved)),
+    ),
+    "unclaimed-seats": Mutation(
+        "the seat of a player is not claimed while they move and join",
+        "homes",
+        ("handed_over",),
+        ("two rooms", "two rooms"),
+        4,
+        code=_claim_nothing,
+    ),
+    "old-records": Mutation(
+        "what was read of a player before they moved is adopted afterwards",
+        "one actor",
+        ("killed",),
+        ("two rooms",) * 6,
+        4,
+        code=_adopt_whatever_was_read,
+    ),
+    "kept-copies": Mutation(
+        "a change of a game is answered while other nodes keep their copies",
+        "history of games",
+        ("handed_over",),
+        ("games",),
+        4,
+        code=partial(patch.object, copies, "drop_copies", _drop_none),
+    ),
+    "half-merges": Mutation(
+        "lists are those of one node",
+        "merges",
+        ("handed_over",),
+        ("sitters",) * 3,
+        4,
+        code=_gather_from_one,
+    ),
+    "unfollowed": Mutation(
+        "where a node says that a player has gone is not heeded",
+        "history of sitters",
+        ("handed_over",),
+        ("sitters",) * 6,
+        4,
+        code=_follow_nobody,
     ),
     "lost-rows": Mutation(
         "the database loses who has joined a room",

@@ -26,6 +26,7 @@ def run_seed(
     seconds: float = SECONDS,
     faults: tuple[str, ...] = (),
     mutation: str | None = None,
+    partitions: int | None = None,
     trace_file: Path | None = None,
 ) -> dict[str, Any]:
     """Run a cluster under faults, and check everything.
@@ -35,6 +36,7 @@ def run_seed(
         seconds: how long faults are made, in simulated time.
         faults: only these; all, if none are given.
         mutation: a defect to plant.
+        partitions: of each game; None lets the seed, or the defect, choose.
         trace_file: what happens is written there, line by line.
 
     Returns:
@@ -65,7 +67,13 @@ def run_seed(
         stack.enter_context(connections_simulated())
         stack.enter_context(stoppable())
         stack.enter_context(planted.code())
-        run = partial(simulate, seed, do_harm, plays=planted.plays or tuple(PLAYS))
+        run = partial(
+            simulate,
+            seed,
+            do_harm,
+            plays=planted.plays or tuple(PLAYS),
+            partitions=partitions or planted.partitions,
+        )
         told: dict[str, Any] = trio.run(
             partial(run, trouble=planted.node, trace=Trace(file)), clock=clock
         )
