@@ -42,7 +42,6 @@ REAL = {
     "tests/repository/test_patient_clock.py": "the clock of the tests is what is tested",
     "tests/support/crowd_kit.py": "a refused client pauses before it tries again",
     "tests/support/demo/demo_kit.py": "players hold keys for a while",
-    "tests/support/demo/lossy_kit.py": "a slow network is what is played",
     "tests/support/histories/history_clients.py": "a refused client pauses before it tries again",
     "tests/support/sdks/line_kit.py": "a slow line is what is played",
     "tests/support/servers/cheat_kit.py": "what rests shows in two equal looks, a while apart",

@@ -100,7 +100,11 @@ class Line:
             async with leave:
                 with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     while data := await here.receive_some(CHUNK_BYTES):
-                        await leave.send((trio.current_time() + self.delay_seconds, data))
+                        await leave.send((trio.current_time() + self._draw_seconds(), data))
+
+    def _draw_seconds(self) -> float:
+        """Return how long the next piece is on its way."""
+        return self.delay_seconds
 
     async def _deliver(
         self,
