@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import cast
 
 import pytest
 import trio
@@ -13,6 +14,7 @@ from world_kit import Arena, open_arena
 
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.world.others import OtherNodes
 from greenroom.http.limits import LimitSettings
 from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
@@ -166,6 +168,26 @@ async def test_a_game_that_has_gone_before_its_call_is_carried_out_is_sent_on(
     owned, shard = own(arena)
     owned.lose(shard)
     stage = DispatchKit(arena, elsewhere=others)
+    await stage.answer(*TROUBLE)
+    assert len(others.calls) == 1
+    assert stage.trouble.calls == 0
+
+
+class NothingOpen:
+    """The other nodes as the world sees them, while this one brings up all that it owns."""
+
+    def serves(self, _: int) -> bool:
+        return False
+
+
+async def test_a_game_that_is_just_being_brought_up_refuses_nobody(
+    arena: Arena, others: Others
+) -> None:
+    """The shard was lost and came back while the token was looked up: its rooms are not loaded."""
+    own(arena)
+    arena.world.others = cast("OtherNodes", NothingOpen())
+    stage = DispatchKit(arena, elsewhere=others)
+    stage.trouble.error = Gone()
     await stage.answer(*TROUBLE)
     assert len(others.calls) == 1
     assert stage.trouble.calls == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -22,7 +22,7 @@ Role = TypeVar("Role")
 
 
 @contextmanager
-def finished_elsewhere() -> Iterator[None]:
+def finished_elsewhere() -> Generator[None]:
     """Finish what has begun to happen; whoever is asked instead of this node learns that it has."""
     try:
         yield

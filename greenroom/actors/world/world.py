@@ -132,14 +132,15 @@ class World(msgspec.Struct, kw_only=True):
     def tenure_of(self, game_id: int, player_id: int = 0) -> Tenure | TenureOfSeveral | None:
         """Return the time for which this node has a game's shard; None if there are no others.
 
-        Of a game in several shards it is that of the player's, or of all that are here.
+        A shard that was lost and has come back counts once its rooms are in memory again. Of a game
+        in several shards it is that of the player's, or of all that are here.
 
         Args:
             game_id: which game.
             player_id: a player of it; 0, or one who lives elsewhere, for none.
 
         Raises:
-            Moved: the game is none of this node's.
+            Moved: the game is none of this node's, or is just being brought up.
         """
         ownership, ledger = self.ownership, self.ledger
         if ownership is None:
@@ -147,10 +148,10 @@ class World(msgspec.Struct, kw_only=True):
         if ledger.spread and (shards := ledger.spread.get(game_id)) is not None:
             shard = self.players.shard_of(player_id)
             if shard is None:
-                return TenureOfSeveral(ownership, filter(ownership.owns, shards))
+                return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
             shard = ledger.find_shard(game_id)
-        if shard is None:
+        if shard is None or not self.serves(shard):
             raise Moved
         return Tenure(ownership, shard)
 

@@ -53,7 +53,7 @@ async def write_elsewhere(
     Cancellation: it may have been written.
     """
     game_id, shard = world.rooms.index.game_of(room_id), moved.shard
-    if world.others is None or game_id not in world.ledger.spread or game_id is None:
+    if world.others is None or game_id is None or game_id not in world.ledger.spread:
         raise moved
     if shard is None or not world.is_here(game_id, room_id):
         raise moved
