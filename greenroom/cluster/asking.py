@@ -170,9 +170,12 @@ class Asking:
         """See `OtherNodes`."""
         until = trio.current_time() + seconds_max
         others = await self._live_nodes()
-        async with trio.open_nursery() as nursery:
-            for node_id in others:
-                nursery.start_soon(self._ask_until_gone, node_id, question, answer, until)
+        try:
+            async with trio.open_nursery() as nursery:
+                for node_id in others:
+                    nursery.start_soon(self._ask_until_gone, node_id, question, answer, until)
+        except* ActorUnavailable as errors:
+            raise StorageUnavailable("another node does not answer") from errors
 
     async def _ask_until_gone(
         self, node_id: int, question: Question, answer: type[AnyAnswer], until: float

@@ -13,7 +13,7 @@ from world_kit import Arena
 
 from greenroom.actors.flows.games import delete_game, make_game_keys, rotate_game_keys
 from greenroom.actors.game.messages import Game
-from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.tokens import hash_token
 
 
@@ -320,6 +320,33 @@ async def test_a_game_that_could_not_be_deleted_is_open_again_everywhere(
         await delete_game(home.world, arena.game.game_id)
     for reached in (home, other):
         await player.elsewhere(reached).done("GET", "game_data.php/player/get")
+
+
+async def test_a_change_that_a_node_does_not_hear_of_is_answered_500(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    """It may keep its copy, so nobody can say that the change is everywhere."""
+    spread.network.cut(home.wire.node_id, other.wire.node_id)
+    with pytest.raises(CommitUnsettled):
+        await rotate_game_keys(home.world, arena.game.game_id, make_game_keys())
+
+
+async def test_copies_are_dropped_though_the_home_has_left_before_the_change_is_durable(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    """The node that has changed the game does not know any more by then that it has partitions."""
+    game_id = arena.game.game_id
+    await spread.player(arena, other)
+    assert other.world.games.active(game_id) is not None
+    spread.memory.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rotate_game_keys, home.world, game_id, make_game_keys())
+        await wait_all_tasks_blocked()
+        for shard in filter(home.node.owned.owns, spread.shards_of(arena)):
+            home.node.give(shard)
+        spread.memory.automatic = True
+        spread.memory.commit()
+    assert other.world.games.active(game_id) is None
 
 
 async def test_a_copy_that_is_being_read_while_the_game_changes_is_not_kept(

@@ -43,8 +43,10 @@ async def change_game(world: World, game_id: int, command: Command[GameRole, Rep
 
     Cancellation: nothing has changed; once it has, this returns.
     """
+    may_have_copies = _may_have_copies(world, game_id)  # asked now: the home may be lost meanwhile
     reply = await world.games.ref(game_id).ask(command)
-    await drop_copies(world, game_id)
+    if may_have_copies:
+        await _drop_all(world, game_id)
     return reply
 
 
@@ -56,12 +58,24 @@ async def drop_copies(world: World, game_id: int) -> None:
 
     It is not cancelled, and bounded.
     """
-    others = world.others
-    if others is None or game_id not in world.ledger.spread:
-        return
+    if _may_have_copies(world, game_id):
+        await _drop_all(world, game_id)
+
+
+def _may_have_copies(world: World, game_id: int) -> bool:
+    return world.others is not None and game_id in world.ledger.spread
+
+
+async def _drop_all(world: World, game_id: int) -> None:
+    """Have all copies of a game dropped; see `drop_copies`."""
+    others, question = world.others, DropCopy(game_id)
+    assert others is not None
+    await drop_copy(
+        world, question
+    )  # this node may have one, if it does not have the home any more
     with trio.CancelScope(shield=True):
         try:
-            await others.ask_all(game_id, DropCopy(game_id), Dropped, seconds_max=DROP_SECONDS_MAX)
+            await others.ask_all(game_id, question, Dropped, seconds_max=DROP_SECONDS_MAX)
         except ActorUnavailable as error:
             raise CommitUnsettled(f"a node may still know game {game_id} as it was") from error
 
