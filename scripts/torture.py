@@ -56,6 +56,9 @@ def main() -> int:
     parser.add_argument(
         "--nats", type=int, default=1, metavar="N", help="of N machines over NATS, a process each"
     )
+    parser.add_argument(
+        "--partitions", type=int, default=1, metavar="N", help="of each game (default: 1)"
+    )
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
     parser.add_argument("--crowds", nargs="+", choices=KINDS, default=[*KINDS], help="only these")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
@@ -83,6 +86,7 @@ def main() -> int:
         crowd_types=[KINDS[name] for name in given.crowds],
         workers=given.workers,
         machines=given.nats,
+        partitions=given.partitions,
     )
     outcome = trio.run(run)
     print(outcome.report())

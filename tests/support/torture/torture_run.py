@@ -29,12 +29,19 @@ class Outcome:
     """The outcome of a run."""
 
     def __init__(
-        self, seed: int, seconds: float, mutation: str | None, workers: int, machines: int
+        self,
+        seed: int,
+        seconds: float,
+        mutation: str | None,
+        *,
+        workers: int,
+        machines: int,
+        partitions: int,
     ) -> None:
         self.seed = seed
         self.seconds = seconds
         self.mutation = mutation
-        self.workers, self.machines = workers, machines
+        self.workers, self.machines, self.partitions = workers, machines, partitions
         self.faults: Counter[str] = Counter()
         self.heal_seconds: dict[str, float] = {}
         """By fault, the longest time until every crowd had changes acknowledged again."""
@@ -54,6 +61,8 @@ class Outcome:
         workers = f", {self.workers} workers" if self.workers > 1 else ""
         if self.machines > 1:
             workers = f", {self.machines} machines"
+        if self.partitions > 1:
+            workers += f", {self.partitions} partitions a game"
         lines = [
             f"# Torture, seed {self.seed}, {self.seconds / 60:.0f} minutes{workers}",
             "",
@@ -93,6 +102,7 @@ async def torture(
     crowd_types: Sequence[type[Crowd]] = CROWDS,
     workers: int = 1,
     machines: int = 1,
+    partitions: int = 1,
 ) -> Outcome:
     """Run for some time; stops at the first violation.
 
@@ -104,9 +114,12 @@ async def torture(
         crowd_types: who plays.
         workers: how many workers the server has; 1 is a server that is one process.
         machines: how many machines there are, of one process each; more than 1 have NATS.
+        partitions: how many shards each game lives in.
     """
-    outcome = Outcome(seed, seconds, mutation, workers, machines)
-    async with open_stage(mutation, workers, machines) as stage:
+    outcome = Outcome(
+        seed, seconds, mutation, workers=workers, machines=machines, partitions=partitions
+    )
+    async with open_stage(mutation, workers, machines, partitions) as stage:
         outcome.skipped = stage.skipped
         crowds = []
         for kind in crowd_types:  # in a thread: the wire to Postgres runs here

@@ -55,9 +55,15 @@ class TortureTarget:
     """All that faults can be done to. What this machine does not allow is in `skipped`."""
 
     def __init__(
-        self, directory: Path, mutation: str | None = None, workers: int = 1, machines: int = 1
+        self,
+        directory: Path,
+        mutation: str | None = None,
+        workers: int = 1,
+        machines: int = 1,
+        partitions: int = 1,
     ) -> None:
         self._workers, self._machines = workers, machines
+        self._partitions = partitions
         self._directory = directory
         self.skipped: dict[str, str] = {}
         self.disk = directory / "disk"
@@ -89,6 +95,7 @@ class TortureTarget:
             environment = {
                 "GREENROOM_RATE_LIMIT_FACTOR": "1000",
                 "GREENROOM_COMMIT_SECONDS_MAX": "5",
+                "GREENROOM_PARTITIONS_PER_GAME": f"{self._partitions}",
                 **self._environment,
             }
             if self._machines > 1:
@@ -204,12 +211,12 @@ class TortureTarget:
 
 @asynccontextmanager
 async def open_stage(
-    mutation: str | None = None, workers: int = 1, machines: int = 1
+    mutation: str | None = None, workers: int = 1, machines: int = 1, partitions: int = 1
 ) -> AsyncIterator[TortureTarget]:
     """A stage in a temporary directory, removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="greenroom-torture-"))
     directory.chmod(0o755)
-    stage = TortureTarget(directory, mutation, workers, machines)
+    stage = TortureTarget(directory, mutation, workers, machines, partitions)
     try:
         async with stage.opened():
             yield stage
