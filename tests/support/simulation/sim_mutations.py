@@ -363,7 +363,7 @@ MUTATIONS: dict[str, Mutation] = {
         ("handed_over",),
         ("games",),
         4,
-        code=partial(patch.object, copies, "drop_copies", _drop_none),
+        code=partial(patch.object, copies, "_drop_all", _drop_none),
     ),
     "half-merges": Mutation(
         "lists are those of one node",
