@@ -138,8 +138,9 @@ class WorldResidents:
         room_ids = list(self._rooms_of(epochs))
         for shard in epochs:
             self._keeper.set_aside(shard)
-        waits = {s: committer.hand_over(s, epoch, to_node) for s, epoch in epochs.items()}
-        for shard in epochs:
+        waits: dict[int, Callable[[float], Awaitable[None]]] = {}
+        for shard, epoch in epochs.items():  # one by one: a game goes with its last partition
+            waits[shard] = committer.hand_over(shard, epoch, to_node)
             self._keeper.let_go(shard)
         return PartedShards(waits, self._hub.export(room_ids, AUDIENCES_BYTES_MAX))
 

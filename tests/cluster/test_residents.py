@@ -103,6 +103,22 @@ async def test_a_shard_is_at_the_next_owner_as_it_was_here(here: Household) -> N
         assert not there.residents.is_empty(shard)
 
 
+async def test_all_partitions_of_a_game_are_handed_over_together_and_nothing_is_left(
+    autojump_clock: MockClock,
+) -> None:
+    """A game goes with its last partition, not with its first: the others still have rooms."""
+    async with open_node(partitions=4) as node:
+        here = Household(node)
+        arena = await node.add()
+        hosts = [await come(arena) for _ in range(4)]
+        for host in hosts:
+            await create_room(node.world, arena.game.game, host.player, room())
+        shards = arena.memory.all_games[arena.game.game_id].shards
+        parted = here.residents.hand_over(dict.fromkeys(shards, 5_000), 2)
+        assert sorted(await parted.settle()) == sorted(shards)
+        assert not [host for host in hosts if node.world.rooms.index.seat_of(host.player_id)]
+
+
 def arena_at(node: Node, arena: Arena) -> Arena:
     return Arena(node.world, node.memory, arena.game, arena.keys)
 
