@@ -17,6 +17,7 @@ from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
     Player,
+    PlayerCameOnline,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
@@ -182,6 +183,7 @@ def test_unban_ends_what_holds(ban: Ban | None, removed: int):
     [
         (PlayerDocumentReplaced(7, 1, b"{}", 5), {"player_data": b"{}", "updated_at": 5}),
         (PlayerPresenceSaved(7, False, 5), {"is_online": False, "last_heartbeat": 5}),
+        (PlayerCameOnline(7, 5), {"is_online": True, "last_heartbeat": 5}),
         (PlayerLoggedIn(7, 5), {"is_online": True, "last_login": 5}),
         (PlayerLoggedOut(7, 5), {"is_online": False, "last_logout": 5}),
         (PlayerRenamed(7, "Bob", 5), {"player_name": "Bob", "updated_at": 5}),

@@ -96,7 +96,10 @@ class Game:
         if self.requests:
             request_id = self.requests[other % len(self.requests)]
             player_id = self.players[one].player_id
-            await answer_request(self.world, player_id, request_id, is_approved=other % 2 == 0)
+            game_id, is_approved = self.arena.game.game_id, other % 2 == 0
+            await answer_request(
+                self.world, game_id, player_id, request_id, is_approved=is_approved
+            )
 
     async def start(self, one: int, other: int) -> None:
         self.rooms.append((await start_lobby(self.world, self.players[one].player_id)).room_id)

@@ -110,7 +110,8 @@ def test_commands_and_metrics_reach_all_machines(machines: list[Machine]) -> Non
     for machine in machines:
         text = Api(machine.address, new_games(machines, 1)[0]).call("GET", "/metrics").body.decode()
         nodes = {line.partition('node="')[2].partition('"')[0] for line in text.splitlines()}
-        assert len(nodes - {""}) == machine.count, "a machine's metrics are those of its workers"
+        told = len(nodes - {""})
+        assert told == machine.count + 1, "a machine's metrics are its workers' and their parent's"
         assert command("tree", data_dir=machine.data_dir).out.count("worker ") == machine.count
 
 

@@ -272,12 +272,13 @@ def _find(world: World, game_id: int, lobby_id: str) -> Ref[LobbyRole]:
 
 
 async def answer_request(
-    world: World, player_id: int, request_id: str, *, is_approved: bool
+    world: World, game_id: int, player_id: int, request_id: str, *, is_approved: bool
 ) -> None:
     """Accept or reject a join request, durably.
 
     Args:
         world: where.
+        game_id: the game of both.
         player_id: the member who answers.
         request_id: the request.
         is_approved: whether to let the requester in.
@@ -293,6 +294,7 @@ async def answer_request(
 
     Cancellation: nothing has changed; once it has, that is the result.
     """
+    world.require_here(game_id, request_id, player_id)
     lobby_id = world.lobbies.index.lobby_of_request(request_id)
     if lobby_id is None:
         raise RequestNotFound

@@ -85,7 +85,8 @@ async def respond(caller: PlayerCaller, request_id: str, body: AnswerBody) -> An
     if reply is None:
         raise InvalidAnswer
     is_approved = reply.status == "approved"
-    await answer_request(caller.world, caller.player_id, request_id, is_approved=is_approved)
+    world, game_id, player_id = caller.world, caller.game_id, caller.player_id
+    await answer_request(world, game_id, player_id, request_id, is_approved=is_approved)
     return msgspec.structs.replace(reply, request_id=request_id)
 
 

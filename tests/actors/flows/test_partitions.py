@@ -134,7 +134,7 @@ async def test_whose_request_is_approved_lives_where_the_lobby_is(node: Node):
     lobby_id = (await create_lobby(world, game.game, host.player, wanted)).lobby_id
     request_id = await request_to_join(world, game.game_id, seeker.player, lobby_id, b"{}")
     world.players.discard(seeker.player_id)  # and is loaded for it
-    await answer_request(world, host.player_id, request_id, is_approved=True)
+    await answer_request(world, game.game_id, host.player_id, request_id, is_approved=True)
     assert home_of(arena, seeker) == other
     assert world.seats.lobby_of(seeker.player_id) == lobby_id
 

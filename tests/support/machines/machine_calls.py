@@ -274,8 +274,9 @@ class Calls:
 
     def answer_request(self, number: int, request_id: str, *, is_approved: bool) -> Call:
         async def act(scene: Scene) -> None:
+            world, game_id = scene.world, scene.game.game_id
             await lobbies.answer_request(
-                scene.world, scene.player_id, request_id, is_approved=is_approved
+                world, game_id, scene.player_id, request_id, is_approved=is_approved
             )
 
         def proof(call: Call) -> bool:
