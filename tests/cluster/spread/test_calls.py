@@ -164,6 +164,11 @@ async def test_a_requester_of_another_node_is_asked_for_and_pulled(
         status = await guest.elsewhere(reached).done("GET", f"matchmaking.php/{request_id}/status")
         assert status["request"]["status"] == "pending"
     answer = {"action": "approve" if is_approved else "reject"}
+    for reached in (home, other):  # the requester's own node knows no such request
+        refused = await guest.elsewhere(reached).post(
+            f"matchmaking.php/{request_id}/response", answer
+        )
+        assert refused.status == 400, refused
     await host.elsewhere(home).done("POST", f"matchmaking.php/{request_id}/response", answer)
     status = await guest.done("GET", f"matchmaking.php/{request_id}/status")
     assert status["request"]["status"] == ("approved" if is_approved else "rejected")
