@@ -230,8 +230,10 @@ class BehaviourService:
         """Write a room's results until none waits: none does once the room is let go."""
         while results:
             number = next(iter(results))
-            await self._deliver(room_id, number, results[number])
-            results.pop(number, None)
+            if await self._deliver(room_id, number, results[number]):
+                results.pop(number, None)
+            else:  # a later one must not be written before it: it would then count as written
+                await trio.sleep(RETRY_SECONDS)
         if self._results.get(room_id) is results:
             del self._results[room_id]
 
@@ -245,8 +247,12 @@ class BehaviourService:
         self._stale.pop(room_id, None)
         self._reported.pop(room_id, None)
 
-    async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
-        """Write a result, however long the database is away; then tell the room, likewise."""
+    async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> bool:
+        """Write a result, however long the database is away; then tell the room, likewise.
+
+        Return whether that is done. It is not if the player has gone to another node, and it is not
+        known where. As a rule the room has gone, too.
+        """
         world, player_id = self._world(), result.player_id
         player, command = world.players.ref(player_id), _command(room_id, number, result)
         refusal = await self._persist(lambda: player.ask(command))
@@ -258,7 +264,7 @@ class BehaviourService:
         if refusal is None:
             _logger.info("a result of room %s was written", room_id)
         elif isinstance(refusal, Moved):
-            return  # the room has moved, too
+            return False
         else:
             _logger.warning("a result of room %s was not written: %s", room_id, refusal)
         room = self.rooms.ref(room_id)
@@ -268,6 +274,7 @@ class BehaviourService:
             )
         else:
             await self._persist(lambda: room.ask(NoteDelivered(number)))
+        return True
 
     async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> Exception | None:
         """Ask until there is an answer; return the refusal, if it is one."""

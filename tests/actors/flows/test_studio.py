@@ -8,6 +8,7 @@ from studio_kit import act, at_work, join, open_room
 from world_kit import Arena, KitStudio, Memory, add_game, open_world
 
 from greenroom.actors.flows.realtime import note_connection
+from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.timers import RETRY_SECONDS as AGAIN_SECONDS
 from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
@@ -105,6 +106,25 @@ async def test_a_result_that_is_handed_over_again_is_not_written_again(autojump_
         studio.deliver(room_id, RESULTS + 1, UpdatePlayer(player_id, {"n": b"51"}))
         await trio.sleep(1)
         assert await document(arena, player_id) == {"n": RESULTS + 1}
+
+
+async def test_no_result_is_passed_over_because_its_player_has_just_moved(
+    autojump_clock, monkeypatch
+):
+    memory, studio = Memory(), the_studio()
+    persist, moves = studio._persist, [Moved("gone"), Moved("gone")]
+
+    async def persist_later(ask):
+        return moves.pop() if moves else await persist(ask)
+
+    monkeypatch.setattr(studio, "_persist", persist_later)
+    async with at_work(memory, studio) as arena:
+        room_id, player_id = await count(arena)
+        await trio.sleep(5)
+        assert await document(arena, player_id) == {"n": RESULTS}
+        assert not studio.is_busy(room_id)
+    writes = [e for e in memory.committed if isinstance(e, PlayerDocumentReplaced)]
+    assert len(writes) == RESULTS
 
 
 async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_back(autojump_clock):
