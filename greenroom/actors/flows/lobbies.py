@@ -288,8 +288,7 @@ async def answer_request(
         PlayerIsSeated: the requester has a seat meanwhile, is banned, or the account is gone; the
             request has been rejected. If they are only taking a seat right now, it stays.
         LobbyFull: the request stays.
-        Refused: the behaviour of the room that it would become does not let the requester in, or
-            has failed; the request stays.
+        Refused: the room's behaviour does not let the requester in, or failed; the request stays.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
     Cancellation: nothing has changed; once it has, that is the result.
@@ -376,8 +375,8 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     """
     await _wake_for_stats(world, player_id)
     try:
-        room_id = make_id(_shard_of_lobby(world, player_id))
-        command = StartLobby(player_id, room_id, new_join_token())
+        shard = _shard_of_lobby(world, player_id)
+        command = StartLobby(player_id, make_id(shard), new_join_token())
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None

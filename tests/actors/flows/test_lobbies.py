@@ -111,6 +111,11 @@ async def room_seen_by(arena: Arena, player: PlayerIdentity) -> str | None:
 # Seats.
 
 
+async def answer(arena: Arena, host: PlayerIdentity, request_id: str, *, is_approved: bool) -> None:
+    world, game_id = arena.world, arena.game.game_id
+    await answer_request(world, game_id, host.player_id, request_id, is_approved=is_approved)
+
+
 async def test_of_two_hundred_who_race_for_the_last_seat_one_gets_it(
     arena: Arena, autojump_clock: MockClock
 ):
@@ -234,9 +239,7 @@ async def test_a_requester_who_left_memory_is_approved_from_the_database(
         await ban_player(arena.world, arena.game.game_id, asker.player_id, "day", None)
     arena.world.players.discard(asker.player_id)
     with pytest.raises(refusals.PlayerIsSeated) if is_banned else nullcontext():
-        await answer_request(
-            arena.world, arena.game.game_id, host.player_id, request_id, is_approved=True
-        )
+        await answer(arena, host, request_id, is_approved=True)
     assert arena.world.players.active(asker.player_id) is None
     assert arena.world.seats.is_seated(asker.player_id) is not is_banned
 
@@ -250,9 +253,7 @@ async def test_approval_takes_the_requesters_seat_or_none(arena: Arena, autojump
 
     async def approve() -> None:
         try:
-            await answer_request(
-                arena.world, arena.game.game_id, host.player_id, request_id, is_approved=True
-            )
+            await answer(arena, host, request_id, is_approved=True)
             outcomes.append("approved")
         except Refused as refused:
             outcomes.append(type(refused))
@@ -283,13 +284,9 @@ async def test_a_deleted_requester_is_rejected(arena: Arena, autojump_clock: Moc
     del arena.memory.players[asker.player_id]
     arena.world.players.discard(asker.player_id)
     with pytest.raises(refusals.PlayerIsSeated):
-        await answer_request(
-            arena.world, arena.game.game_id, host.player_id, request_id, is_approved=True
-        )
+        await answer(arena, host, request_id, is_approved=True)
     with pytest.raises(refusals.RequestNotFound):
-        await answer_request(
-            arena.world, arena.game.game_id, host.player_id, request_id, is_approved=False
-        )
+        await answer(arena, host, request_id, is_approved=False)
 
 
 async def test_an_approved_requester_who_is_not_there_leaves_when_stale(
@@ -301,9 +298,7 @@ async def test_an_approved_requester_who_is_not_there_leaves_when_stale(
     await asker.player.ask(LogOut())
     for _ in range(3):
         await sweep(arena.world)
-    await answer_request(
-        arena.world, arena.game.game_id, host.player_id, request_id, is_approved=True
-    )
+    await answer(arena, host, request_id, is_approved=True)
     for _ in range(12):
         assert arena.world.seats.lobby_of(asker.player_id) == lobby_id
         await trio.sleep(10)
