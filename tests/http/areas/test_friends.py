@@ -187,12 +187,12 @@ def test_lists_show_names_and_presence_as_they_are_now(api: Api):
     api.call("PUT", "/api/game_players.php/rename", {"new_name": "Ada Żółć"}, player=ada.token)
     api.call("POST", "/api/game_players.php/logout", player=bob.token)
 
-    friends = me.seen()["friends"]
-    assert [(f["player_name"], f["is_online"]) for f in friends] == [
-        ("Ada Żółć", True),
-        ("Bob", False),
-    ]
-    assert friends[0] == {
+    friends = {friend["player_name"]: friend for friend in me.seen()["friends"]}
+    assert {name: friend["is_online"] for name, friend in friends.items()} == {
+        "Ada Żółć": True,
+        "Bob": False,
+    }
+    assert friends["Ada Żółć"] == {
         "player_id": ada.player_id,
         "player_name": "Ada Żółć",
         "player_tag": ada.tag(),
