@@ -2,7 +2,7 @@
 
     from greenroom.client import Game
 
-See docs/reference/client.md. The library knows only the server's protocols.
+See docs/reference/clients/python.md. The library knows only the server's protocols.
 """
 
 from greenroom.client.admin import Admin

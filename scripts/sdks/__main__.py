@@ -10,6 +10,7 @@ from sdks.emitters import EMITTERS
 from sdks.licence import licence_files
 from sdks.model import Files
 from sdks.pages import PAGES
+from sdks.pages.errors import error_files
 from sdks.reading import read_contract
 from sdks.unity import meta_files
 from sdks.vectors import vector_files
@@ -17,7 +18,7 @@ from sdks.vectors import vector_files
 ROOT = Path(__file__).resolve().parents[2]
 
 HELP = """\
-usage: scripts/sdk            write the generated files of sdk/ and docs/reference/sdk/
+usage: scripts/sdk            write the generated files of sdk/ and docs/reference/
        scripts/sdk --check    write nothing; fail if any of them would change
 """
 
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 def generate() -> Files:
     """Return the text of every generated file, by its path from the root of the checkout."""
     model = read_contract()
-    files: Files = dict(vector_files())
+    files: Files = vector_files() | error_files()
     for emit in (*EMITTERS, *PAGES):
         files |= emit(model)
     files |= licence_files(ROOT)

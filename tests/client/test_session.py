@@ -28,7 +28,7 @@ from greenroom.client import (
 )
 from greenroom.client.channel import Channel
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients" / "python.md"
 SECONDS_MAX = 60.0
 
 

@@ -125,13 +125,13 @@ class OnlyHostSetsLobbyPassword(Refused):
 
 
 class OnlyHostAnswers(Refused):
-    """Somebody else would answer a join request."""
+    """A member who is not host tried to answer a join request."""
 
     text = "Only the host can respond to join requests"
 
 
 class InvalidAnswer(Refused):
-    """A request is answered in one of two ways."""
+    """The answer to a join request is neither of the two words."""
 
     text = 'Action must be "approve" or "reject"'
 

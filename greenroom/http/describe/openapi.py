@@ -301,7 +301,7 @@ def _error_schemas() -> Schema:
 
 
 def _responses(endpoint: Endpoint, replies: ReplySchemas, told: ToldCall | None) -> Schema:
-    texts = _texts(endpoint)
+    texts = error_texts(endpoint)
     return {
         "200": {"description": "Success", "content": _success(endpoint, replies, told)},
         "400": _error("The request does not fit, or cannot be done now", texts[400]),
@@ -327,7 +327,7 @@ def _bans(endpoint: Endpoint) -> bool:
     return any(status_of(refusal) == 403 for refusal in endpoint.refusals)
 
 
-def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
+def error_texts(endpoint: Endpoint) -> dict[int, list[str]]:
     """Return the error texts of this endpoint, by status."""
     tokens = endpoint.texts
     texts: dict[int, list[str]] = {
@@ -342,7 +342,8 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
         if field.missing_text is not None:
             texts[400].append(field.missing_text)
     texts[401] += [tokens.key_missing, KeyInvalid.text]
-    texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
+    if endpoint.auth is not Auth.KEY:  # its area may have texts about other tokens
+        texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
     texts[401].append(tokens.admin_invalid)
     if _bans(endpoint):
         texts[429] += [TooManyPlayersOnline.text, TooManyPlayersFromAddress.text]

@@ -24,7 +24,7 @@ _FENCE: Final = "python"
 COLUMNS: Final = 100
 """The longest line of an example: ruff formats what stands in pages, too."""
 _INTRO: Final = """
-All calls of the Python client, `greenroom.client`. [Python client](../../client.md)
+All calls of the Python client, `greenroom.client`. [Python client](../../clients/python.md)
 explains how to use it.
 
 In the examples `game` is a `Game`, `player` a `Player`, `room` a `Room`, `lobby` a `Lobby`, and

@@ -54,31 +54,31 @@ class RoomFull(Refused):
 
 
 class IncorrectPassword(Refused):
-    """Neither the password, nor the join token, nor an invite."""
+    """Neither the password, nor the join token, nor an invite opens it."""
 
     text = "Incorrect password"
 
 
 class OnlyHostRenewsToken(Refused):
-    """The join token is the host's, in rooms and lobbies."""
+    """A member who is not host tried to renew the join token of a room or lobby."""
 
     text = "Only host can renew the join token"
 
 
 class MaxPlayersOutOfRange(Refused):
-    """Too small or too large for a room; for a lobby, too."""
+    """The number of seats is too small or too large for a room or lobby."""
 
     text = f"max_players must be between {MAX_PLAYERS_MIN} and {MAX_PLAYERS_MAX}"
 
 
 class RulesTooLarge(Refused):
-    """Rules of a room or lobby, which lists show to everybody; the bound is a setting."""
+    """The rules of a room or lobby, which lists show, are too large; a setting bounds them."""
 
     text = "rules must be at most 65536 bytes"
 
 
 class SeatDataTooLarge(Refused):
-    """A member's `player_data` in a room or lobby, which rosters show; the bound is a setting."""
+    """A member's `player_data`, which rosters show, is too large; a setting bounds it."""
 
     text = "player_data must be at most 65536 bytes"
 
@@ -204,7 +204,7 @@ class NoValidTargets(Refused):
 
 
 class OnlyHostTargetsOthers(Refused):
-    """A member would reach beyond the host."""
+    """A member who is not host tried to reach others than the host."""
 
     text = "Only the host can target other players"
 
