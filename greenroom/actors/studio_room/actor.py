@@ -344,7 +344,7 @@ class StudioRoomActor(ResultsActor):
             self._set_timers()
         if effects.is_empty:
             return None
-        return partial(effects.carry_out, turn.host.room, self._connections, self._studio)
+        return partial(self._carry_out, effects, turn.host.room)
 
     @handles(CreateRoom)
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:

@@ -66,19 +66,17 @@ class Effects(msgspec.Struct):
         ]
 
     def carry_out(self, room: Room, connections: Connections, studio: Studio) -> None:
-        """Send the messages, start the jobs and hand on the results.
+        """Send the messages and start the jobs. The room hands on the results.
 
         Args:
             room: as it is by now.
             connections: of its members.
-            studio: does the jobs and writes the results.
+            studio: does the jobs.
         """
         for push in self.pushes:
             _push(room, connections, push)
         for job in self.jobs:
             studio.run(room.room_id, job)
-        for number, result in self.results:
-            studio.deliver(room.room_id, number, result)
 
 
 def _push(room: Room, connections: Connections, push: Push) -> None:

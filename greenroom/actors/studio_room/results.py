@@ -13,6 +13,7 @@ from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.rules.events import OrderDone, StatsNoted
 from greenroom.actors.room.rules.state import KnownStats, Room
 from greenroom.actors.room.studio_messages import NoteDelivered, NoteStats
+from greenroom.actors.studio_room.effects import Effects
 from greenroom.actors.studio_room.host import BehaviourHost
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.behaviour.effects import ResultOrder
@@ -27,6 +28,23 @@ class ResultsActor(RoomActor):
 
     host: BehaviourHost | None
     _studio: Studio
+    _has_ended = False
+
+    def on_stop(self) -> None:
+        """Hand on no more results: the next incarnation does, in their order."""
+        super().on_stop()
+        self._has_ended = True
+
+    def _carry_out(self, effects: Effects, room: Room) -> None:
+        """Carry out what a turn has set off, once the turn is durable.
+
+        This incarnation may have ended meanwhile. If its last results were written then, those
+        before them, which still wait, would count as written, too.
+        """
+        effects.carry_out(room, self._connections, self._studio)
+        if not self._has_ended:
+            for number, result in effects.results:
+                self._studio.deliver(room.room_id, number, result)
 
     def _hand_over_results(self, room: Room) -> None:
         """After a restart, have all results written that the room still waits for."""

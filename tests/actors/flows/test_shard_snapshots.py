@@ -3,19 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import msgspec
 import pytest
 import trio
 from shard_kit import Node, come, open_node, room
-from studio_kit import at_work
+from studio_kit import act, at_work, open_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import KitStudio, Memory
 
+from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.flows.rooms import Entrance, create_room, join_room
+from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import Snapshot
+from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.room.messages import PollUpdates, ReadCurrent, SendUpdates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
+from greenroom.behaviour import JsonObject, Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
+
+
+class Marking(RoomBehaviour[dict[str, int]]):
+    """Writes three results with every action, each into a field of its own."""
+
+    def initial_state(self, rules: JsonObject) -> dict[str, int]:
+        return {"written": 0}
+
+    @action("mark")
+    def mark(self, room: Room[dict[str, int]], by: Member) -> None:
+        for _ in range(3):
+            room.state["written"] += 1
+            room.update_player(by.player_id, {f"n{room.state['written']}": True})
+
+
+async def test_results_that_become_durable_as_their_shard_goes_are_not_written_before_others(
+    autojump_clock: MockClock,
+):
+    """Those of the second action would be: the room has gone before its turn is durable."""
+    async with open_node(behaviour=f"{__name__}:Marking") as node:
+        arena, memory = await node.add(), node.memory
+        host, shard = await open_room(arena), node.shard_of(arena)
+        memory.automatic = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_mark, host)
+            await wait_all_tasks_blocked()
+            memory.commit()
+            await wait_all_tasks_blocked()  # its first result is on its way, the others wait
+            nursery.start_soon(send_mark, host)
+            await wait_all_tasks_blocked()
+            node.give(shard)
+            memory.automatic = True
+            memory.commit()
+            await node.take(shard)
+        await trio.sleep(10)
+        written = await node.world.players.ref(host.player_id).ask(ReadPlayerDocument())
+        assert set(msgspec.json.decode(written.player_data)) == {f"n{n}" for n in range(1, 7)}
+
+
+async def send_mark(host: Admission) -> None:
+    """Have a room mark its host; the answer may be lost."""
+    with suppress(ActorUnavailable):
+        await act(host, "mark")
 
 
 async def test_what_is_on_its_way_to_the_database_is_waited_for(
