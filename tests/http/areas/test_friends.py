@@ -180,19 +180,21 @@ def test_players_of_another_game_do_not_exist(api: Api, other: Api):
         refused(me.to(path, stranger), *NO_PLAYER)
 
 
-def test_lists_show_names_and_presence_as_they_are_now(api: Api):
+def test_lists_show_names_and_presence_as_they_are_now(api: Api, request: pytest.FixtureRequest):
     me, ada, bob = player(api), player(api, "Ada"), player(api, "Bob")
     befriend(me, ada)
     befriend(bob, me)
     api.call("PUT", "/api/game_players.php/rename", {"new_name": "Ada Żółć"}, player=ada.token)
     api.call("POST", "/api/game_players.php/logout", player=bob.token)
 
-    friends = {friend["player_name"]: friend for friend in me.seen()["friends"]}
-    assert {name: friend["is_online"] for name, friend in friends.items()} == {
-        "Ada Żółć": True,
-        "Bob": False,
-    }
-    assert friends["Ada Żółć"] == {
+    friends = me.seen()["friends"]
+    if "spread" in request.node.name:  # two nodes do not draw ids in order of registration
+        friends.sort(key=lambda friend: friend["player_name"])
+    assert [(friend["player_name"], friend["is_online"]) for friend in friends] == [
+        ("Ada Żółć", True),
+        ("Bob", False),
+    ]
+    assert friends[0] == {
         "player_id": ada.player_id,
         "player_name": "Ada Żółć",
         "player_tag": ada.tag(),
