@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
+from greenroom.actors.flows.lookup import ask_player_of
 from greenroom.actors.flows.presence import finished_elsewhere, put_out
-from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import Ban, BanPlayer, UnbanPlayer
-from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.world.world import World
 from greenroom.contract.allowed_values import BanDuration
 
@@ -24,10 +23,7 @@ async def ban_player(
     Cancellation: the player is not banned; once they are, the ban is returned.
     """
     command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
-    try:
-        ban = await world.players.ref(player_id).ask(command)
-    except ActorStopped:
-        raise PlayerNotFound from None
+    ban = await ask_player_of(world, game_id, player_id, command)
     with finished_elsewhere():
         await put_out(world, player_id)
     return ban
@@ -42,7 +38,4 @@ async def unban_player(world: World, game_id: int, player_id: int) -> int:
 
     Cancellation: nothing has changed; once it has, the result is returned.
     """
-    try:
-        return await world.players.ref(player_id).ask(UnbanPlayer(game_id))
-    except ActorStopped:
-        raise PlayerNotFound from None
+    return await ask_player_of(world, game_id, player_id, UnbanPlayer(game_id))

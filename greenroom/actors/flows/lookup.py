@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from greenroom.actors.game.messages import GameRole, ReadPlayerTag
-from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.errors import ActorStopped, Moved
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, Player, PlayerRole, PlayerView
@@ -70,3 +70,32 @@ async def ask_or_read(
     if record is None:
         raise PlayerNotFound
     return read(record)
+
+
+async def ask_player_of(
+    world: World, game_id: int, player_id: int, command: Command[PlayerRole, Reply]
+) -> Reply:
+    """Ask a player whom somebody named by their id, and who may be another game's.
+
+    Args:
+        world: the world to look in.
+        game_id: whose player; the command refuses players of other games that are here.
+        player_id: the player, active or not.
+        command: what they are asked.
+
+    Raises:
+        PlayerNotFound: there is no such player, or another node has them and their other game.
+        Refused: the command was.
+        ActorUnavailable: the player could not be asked.
+
+    Cancellation: as of `Ref.ask`.
+    """
+    try:
+        return await world.players.ref(player_id).ask(command)
+    except ActorStopped:
+        raise PlayerNotFound from None
+    except Moved:
+        outline = await world.accounts.load_player_outline(player_id)
+        if outline is None or outline.game_id != game_id:
+            raise PlayerNotFound from None  # it would be in vain to ask whoever has their game
+        raise

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from greenroom.actors.flows.lookup import ask_player_of
 from greenroom.actors.flows.refusals import StatRefused
 from greenroom.actors.game.messages import ReadGameSettings
-from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import StatsWritten, WriteStats
-from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.results import request_source
 from greenroom.actors.world.world import World
 from greenroom.behaviour.errors import BadStat
@@ -60,7 +59,5 @@ async def change_stats(
     except BadStat as error:
         raise StatRefused(str(error)) from None
     source = request_source(request_id) if request_id and changes else ""
-    try:
-        return await world.players.ref(player_id).ask(WriteStats(changes, source, game_id=game_id))
-    except ActorStopped:
-        raise PlayerNotFound from None
+    command = WriteStats(changes, source, game_id=game_id)
+    return await ask_player_of(world, game_id, player_id, command)

@@ -138,6 +138,32 @@ async def test_an_owner_bans_players_of_both_nodes_at_either(
             await player.done("GET", "game_data.php/player/get")
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("game_data.php/player/stats", {}),
+        ("game_players.php/ban", {"ban_duration": "hour"}),
+        ("game_players.php/unban", {}),
+    ],
+)
+async def test_a_player_of_another_game_is_not_found_wherever_that_game_lives(
+    autojump_clock: MockClock, partitions: int, path: str, more: dict[str, str]
+):
+    async with open_spread(partitions=partitions) as spread:
+        ours, theirs = await spread.add_game(), await spread.add_game()
+        home, away = spread.nodes
+        if partitions == 1:
+            await spread.give(spread.shards_of(theirs)[0], away)
+        for at in (home, away):
+            stranger = await spread.player(theirs, at)
+            for reached in (home, away):
+                body = {"player_id": stranger.player_id, **more}
+                reply = await Client(reached, ours).post(path, body, admin=True)
+                assert reply.status == 404, reply
+                assert reply["error"] == "Player not found or does not belong to this game"
+
+
 async def open_lobby(host: Client, *, join_by_requests: bool = False) -> str:
     body = {
         "matchmaking_name": "Hall",
