@@ -140,7 +140,7 @@ class DynamicSupervisor(Generic[Role]):
                 self._nursery = nursery
                 for cell in self._cells.values():
                     if cell.state is CellState.LOADING:
-                        nursery.start_soon(self._bring_up, cell)
+                        nursery.start_soon(self._load_first, cell)
                 task_status.started()
                 await self._drain_forever()
         finally:
@@ -180,7 +180,7 @@ class DynamicSupervisor(Generic[Role]):
             return cell
         cell = self._new_cell(key)
         if self._nursery is not None:
-            self._nursery.start_soon(self._bring_up, cell)
+            self._nursery.start_soon(self._load_first, cell)
         return cell
 
     def active(self, key: Any) -> Ref[Role] | None:
@@ -195,7 +195,8 @@ class DynamicSupervisor(Generic[Role]):
         self, key: Any, actor: Actor[Role], *, shard: int | None = None, as_of: int | None = None
     ) -> Ref[Role]:
         """Add an actor whose state the caller has at hand; see `Directory.adopt`."""
-        if key in self._cells:
+        cell = self._cells.get(key)
+        if cell is not None and not cell.is_new:
             return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
@@ -204,7 +205,7 @@ class DynamicSupervisor(Generic[Role]):
             shard = actor.shard if shard is None else shard
             if shard is None or not ownership.owns(shard):
                 raise Moved(f"{self.kind}/{key} is another node's", shard=shard)
-        self._start(self._new_cell(key), actor, shard)
+        self._start(self._new_cell(key) if cell is None else cell, actor, shard)
         return Ref(self, key)
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
@@ -372,13 +373,17 @@ class DynamicSupervisor(Generic[Role]):
 
     # Loading.
 
-    async def _bring_up(self, cell: Cell[Role]) -> None:
+    async def _load_first(self, cell: Cell[Role]) -> None:
+        """Load an actor into a new cell, unless it is given a state before."""
+        await self._bring_up(cell, is_first=True)
+
+    async def _bring_up(self, cell: Cell[Role], *, is_first: bool = False) -> None:
         """Load an actor into its cell once all its earlier changes have settled."""
         delay_seconds = 0.05
-        while cell.given_up is None and cell.actor is None:
+        while cell.awaits_load(is_first=is_first):
             if cell.in_flight is None:
                 try:
-                    await self._load_into(cell)
+                    await self._load_into(cell, is_first=is_first)
                     return
                 except StorageRefused as error:  # whoever waits need not wait for that
                     cell.fail_waiting(error)
@@ -394,10 +399,18 @@ class DynamicSupervisor(Generic[Role]):
             await trio.sleep(delay_seconds)
             delay_seconds = min(delay_seconds * 2, 1.0)
 
-    async def _load_into(self, cell: Cell[Role]) -> None:
-        """Read the actor and start it. If there is no such actor here, the cell ends."""
-        actor = await self._read(cell.key)
-        if cell.given_up is not None:
+    async def _load_into(self, cell: Cell[Role], *, is_first: bool) -> None:
+        """Read the actor and start it. If there is no such actor here, the cell ends.
+
+        Whatever comes of the read is dropped if the cell has been given a state meanwhile.
+        """
+        try:
+            actor = await self._read(cell.key)
+        except Exception:
+            if cell.awaits_load(is_first=is_first):
+                raise
+            return
+        if not cell.awaits_load(is_first=is_first):
             return
         ownership = self._ownership
         shard = None if actor is None or ownership is None else actor.shard

@@ -158,6 +158,15 @@ class Cell(Generic[Role]):
         return CellState.LOADING if self.actor is None else CellState.UP
 
     @property
+    def is_new(self) -> bool:
+        """Return whether there has been no incarnation yet, and nothing stands against one."""
+        return self.awaits_load(is_first=True) and self.in_flight is None
+
+    def awaits_load(self, *, is_first: bool) -> bool:
+        """Return whether a load is still wanted; the first one is until there is an incarnation."""
+        return self.state is CellState.LOADING and not (is_first and self.crashed)
+
+    @property
     def queued(self) -> int:
         """Return how many commands wait in the mailbox."""
         return 0 if self._mailbox is None else len(self._mailbox)

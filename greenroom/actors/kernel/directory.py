@@ -51,6 +51,8 @@ class Directory(Protocol[Role]):
     ) -> Ref[Role]:
         """Put in an actor whose state the caller has at hand; one that is already there stays.
 
+        One that is just being loaded for the first time is up at once, with this state.
+
         Args:
             key: which.
             actor: the actor.

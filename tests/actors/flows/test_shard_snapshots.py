@@ -16,10 +16,11 @@ from world_kit import KitStudio, Memory
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.flows.rooms import Entrance, create_room, join_room
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.kernel.journal import Snapshot
-from greenroom.actors.player.messages import ReadPlayerDocument
+from greenroom.actors.kernel.journal import Recovered, Snapshot
+from greenroom.actors.player.messages import ReadPlayerDocument, WriteStats
 from greenroom.actors.room.messages import PollUpdates, ReadCurrent, SendUpdates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
+from greenroom.actors.room.studio_messages import NoteDelivered
 from greenroom.behaviour import JsonObject, Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 
@@ -101,6 +102,46 @@ async def poll_while_snapshots_are_written(node: Node, monkeypatch: pytest.Monke
     current = await there.ask(ReadCurrent(guest.player_id))
     assert current is not None
     assert current.pending_updates == ()
+
+
+async def test_a_room_that_is_just_being_loaded_is_there_once_its_shard_has_been_brought_up(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    """A result that was on its way when the shard was lost is confirmed while it comes back."""
+    async with open_node() as node:
+        arena = await node.add()
+        host = await come(arena)
+        world, shard = node.world, node.shard_of(arena)
+        room_id = (await create_room(world, arena.game.game, host.player, room())).room_id
+        node.give(shard)
+        recover, kinds = node.memory.journals.recover, []
+
+        async def recover_slowly(kind: str, key: str) -> Recovered | None:
+            kinds.append(kind)
+            if len(kinds) == 1:
+                await trio.sleep(1)
+            return await recover(kind, key)
+
+        monkeypatch.setattr(node.memory.journals, "recover", recover_slowly)
+        world.rooms.directory.ref(room_id).tell(NoteDelivered(1))
+        await wait_all_tasks_blocked()
+        await node.take(shard)
+        assert world.seats.room_of(host.player_id) == room_id
+
+
+async def test_a_player_who_is_just_being_loaded_is_online_once_their_shard_has_been_brought_up(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    async with open_node() as node:
+        arena = await node.add()
+        player = await come(arena)
+        node.give(node.shard_of(arena))
+        monkeypatch.setattr(node.memory, "read_seconds", 1.0)
+        player.player.tell(WriteStats(()))
+        await wait_all_tasks_blocked()
+        monkeypatch.setattr(node.memory, "read_seconds", 0.0)
+        await node.take(node.shard_of(arena))
+        assert node.world.player_index.is_online(player.player_id)
 
 
 async def test_a_room_that_goes_before_its_results_are_begun_with_harms_no_other(

@@ -440,6 +440,41 @@ async def test_adopting_an_actor_that_is_present_keeps_the_one_that_is(
     assert await counters.adopt(1, Counter(99)).ask(Read()) == 5
 
 
+async def test_an_actor_that_is_being_loaded_is_up_at_once_when_somebody_has_its_state(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    ref.tell(Add(5))
+    await settle_down()
+    begun = trio.current_time()
+    log: list[str] = []
+    assert await counters.adopt(1, Counter(90, log)).ask(Read()) == 95
+    assert trio.current_time() == begun
+    await trio.sleep(2)
+    assert committer.loads == ["counter/1"]
+    assert await ref.ask(Read()) == 95
+    assert log == ["start 90"]
+
+
+@pytest.mark.parametrize("error", [None, MailboxFull("no space"), RuntimeError("a broken record")])
+async def test_what_comes_of_a_load_is_nothing_once_the_actor_has_been_up(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump, error: Exception | None
+) -> None:
+    """Its record was read before the change, and it has crashed since."""
+    counters.ref(1).tell(Read())
+    await trio.sleep(0.5)
+    committer.records["counter/1"] = 90
+    ref = counters.adopt(1, Counter(90))
+    await ref.ask(Add(5))
+    with pytest.raises(ActorCrashed):
+        await ref.ask(Add(13))
+    committer.load_error = error
+    await trio.sleep(0.7)
+    committer.load_error = None
+    assert counters.cell(1).actor is None
+    assert await ref.ask(Read()) == 95
+
+
 async def test_when_the_supervisor_stops_everybody_queued_is_answered(
     committer: HandCommitter,
     autojump_clock: Jump,
