@@ -437,9 +437,17 @@ class Membership:
         self._note_taken(taken)
 
     def _may_claim(self) -> bool:
-        """Return whether all nodes that start together are there, or have had time to be."""
+        """Return whether all nodes that start together are there, or have had time to be.
+
+        One that is drained is there, though it takes nothing.
+        """
         waited = trio.current_time() - self._started_at
-        enough = len(self.takers()) >= self._options.nodes_expected
+        drained = [
+            row.node_id
+            for row in self._others()
+            if row.state == "draining" and self._seems_to_live(row.node_id)
+        ]
+        enough = len({*self.takers(), *drained}) >= self._options.nodes_expected
         return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
 
     def _note_taken(self, epochs: Mapping[int, int]) -> None:

@@ -123,6 +123,8 @@ class Worker:
         self._process = process(number, self._talk)
         self._channel: Channel | None = None
         self._budget = RestartBudget(RESTARTS_MAX, WINDOW_SECONDS)
+        self._last_node_id = 0
+        """The node of the process before this one, 0 if there was none."""
         self._handed_over = trio.Event()
         self._drawings: list[trio.MemorySendChannel[TreeNode]] = []
 
@@ -181,6 +183,7 @@ class Worker:
             _logger.warning("%s", how)
         if self.node_id:
             self._node_ended(self.node_id)
+            self._last_node_id = self.node_id
         self.node_id, self._is_replaced, self.database_fails = 0, False, False
         self._handed_over.set()
         self._become("stopped")
@@ -246,6 +249,8 @@ class Worker:
             await self._wait_started(channel)
             _logger.info("%s serves (pid %d)", self.name, pid)
             task_status.started()
+            if self._last_node_id:  # perhaps no sibling takes its shards over: then it does at once
+                await self.tell(NodeEnded(self._last_node_id))
             told: ParentTold | None = None
             while True:
                 self._take(await self._hear(channel))  # its signs of life set the pace

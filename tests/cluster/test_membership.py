@@ -60,6 +60,31 @@ async def test_whoever_comes_alone_takes_everything_after_a_while(autojump_clock
         nursery.cancel_scope.cancel()
 
 
+async def test_where_all_others_are_drained_who_is_started_again_takes_everything_at_once(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (cluster, (drained, killed)):
+        assert await drained.membership.drain(60.0) == 0
+        await killed.kill(session_lingers=True)
+        (again,) = cluster.start(1, nodes_expected=2)
+        again.membership.note_dead(killed.node_id)
+        assert await seconds_until(cluster.is_served) < 0.5
+        assert cluster.shares()[again.node_id] == SHARDS
+
+
+async def test_a_drained_node_that_is_dead_does_not_count_as_one_that_is_there(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (cluster, (drained, killed)):
+        assert await drained.membership.drain(60.0) == 0
+        await drained.kill()
+        await killed.kill()
+        (again,) = cluster.start(1, nodes_expected=2)
+        again.membership.note_dead(killed.node_id)
+        await trio.sleep(2.5)
+        assert cluster.shares()[again.node_id] == 0
+
+
 async def test_who_joins_gets_the_empty_shards_that_belong_there_and_no_other(
     autojump_clock: Clock,
 ) -> None:

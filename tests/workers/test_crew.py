@@ -177,6 +177,17 @@ async def test_a_worker_that_is_killed_starts_again_and_its_siblings_know(tmp_pa
         assert told.crew.workers[1].restarts == 0
 
 
+async def test_a_worker_that_is_started_again_is_told_that_its_last_node_has_ended(
+    tmp_path: Path,
+):
+    """Its siblings may all be drained, and then take nothing over."""
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        assert told.said_to(1) == ["ServeAlso(absent=())"] * len(told.said_to(1))
+        os.kill(first, signal.SIGKILL)
+        await until(told.has_heard(1, "NodeEnded(node_id=101)"))
+
+
 async def test_only_a_worker_that_ends_untold_is_told_as_a_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
