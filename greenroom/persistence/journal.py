@@ -219,6 +219,8 @@ class JournalStore:
     ) -> dict[str, Recovered]:
         """Return the stored state of every actor of a kind, by key.
 
+        Snapshots are read last. One that is written meanwhile then has no gap before its entries.
+
         Args:
             kind: `room`, `lobby`, ….
             shards: those in which the actors are; all if not given.
@@ -229,16 +231,16 @@ class JournalStore:
         """
         found: defaultdict[str, Recovered] = defaultdict(Recovered)
         if shards is None:
-            await self._load_snapshots(kind, found, page)
             await self._load_entries(kind, found, page)
+            await self._load_snapshots(kind, found, page)
             return dict(found)
         of_shards = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
         (rows,) = await self._loaders.fetch(of_shards)
         for start in range(0, len(rows), KEYS_AT_ONCE):
             keys = TEXT_COLUMN.encode([key for (key,) in rows[start : start + KEYS_AT_ONCE]])
+            await self._load_entries(kind, found, page, keys)
             (some,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS_OF, (text(kind), keys)))
             _add_snapshots(kind, some, found)
-            await self._load_entries(kind, found, page, keys)
         return dict(found)
 
     async def _load_snapshots(self, kind: str, found: dict[str, Recovered], page: int) -> None:
@@ -373,6 +375,7 @@ def _add_snapshots(kind: str, rows: Sequence[Row], found: dict[str, Recovered]) 
     for key, version, kept_from, format_, payload, shard in rows:
         recovered = found[key]
         recovered.shard = shard
+        recovered.entries = [e for e in recovered.entries if e.sequence >= kept_from]
         if version:
             recovered.snapshot = Snapshot(
                 kind=kind,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 import trio
@@ -15,7 +17,7 @@ from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.rules import codec, updates
 from greenroom.actors.room.rules.groups import read_sources
 from greenroom.persistence import journal
-from greenroom.persistence.driver import DatabaseConnection
+from greenroom.persistence.driver import DatabaseConnection, Query
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.storage import Storage
 
@@ -66,6 +68,29 @@ async def test_what_a_snapshot_keeps_in_the_journal_is_read_with_it(storage: Sto
     found = (await storage.journal.load("room"))["a"]
     assert found.snapshot == snapshot("a", 6, kept_from=3)
     assert [e.sequence for e in found.entries] == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("shards", "reads_before"), [(None, 1), ({0}, 2)])
+async def test_a_snapshot_that_is_written_while_all_are_read_leaves_no_gap(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, shards: set[int] | None, reads_before: int
+):
+    """A node that lost its shards and has them back may have one on its way."""
+    await write(storage, *(entry("a", n) for n in range(1, 8)))
+    await storage.journal.save([snapshot("a", 3)])
+    fetch, reads = storage.journal._loaders.fetch, 0
+
+    async def fetch_and_write(query: Query) -> Any:
+        nonlocal reads
+        answer = await fetch(query)
+        reads += 1
+        if reads == reads_before:
+            await storage.journal.save([snapshot("a", 6)])
+        return answer
+
+    monkeypatch.setattr(storage.journal._loaders, "fetch", fetch_and_write)
+    found = (await storage.journal.load("room", shards))["a"]
+    assert found.snapshot is not None
+    assert [e.sequence for e in found.entries] == list(range(found.snapshot.version + 1, 8))
 
 
 async def test_one_actor_is_recovered_alone(storage: Storage):
