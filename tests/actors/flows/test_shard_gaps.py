@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Collection
 
 import pytest
 import trio
-from shard_kit import Node, come, open_node
+from shard_kit import NOTHING, Node, come, open_node, room
 from trio.testing import MockClock
 
+from greenroom import actor_settings
+from greenroom.actors.flows.presence import log_out
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import Heartbeat, Player, PlayerPresenceSaved
-from greenroom.actors.services.sweep import RESTORE_PAGE
+from greenroom.actors.services.sweep import RESTORE_PAGE, sweep
 
 
 @pytest.fixture
@@ -36,6 +39,27 @@ async def test_signs_of_life_are_written_ahead_and_the_deciding_step_has_the_res
     node.give(node.shard_of(arena))
     saved = [e for e in arena.memory.committed[written:] if isinstance(e, PlayerPresenceSaved)]
     assert [(event.player_id, event.last_heartbeat) for event in saved] == [(late.player_id, now)]
+
+
+async def test_who_cannot_be_heard_while_no_node_has_their_shard_keeps_their_seat(
+    node: Node, autojump_clock: MockClock
+) -> None:
+    """Neither silence nor grace goes on meanwhile: both begin anew when the shard is back."""
+    arena, world, limits = await node.add(), node.world, actor_settings.room_limits()
+    host, guest = await come(arena), await come(arena)
+    room_id = (await create_room(world, arena.game.game, host.player, room())).room_id
+    await join_room(world, arena.game.game_id, guest.player, room_id, NOTHING)
+    await log_out(world, arena.game.game_id, guest.player)
+    assert world.rooms.index.is_offline(guest.player_id)
+    node.give(node.shard_of(arena))
+    await trio.sleep(10 * limits.idle_seconds_max)
+    await node.take(node.shard_of(arena))
+    await sweep(world)
+    assert world.player_index.is_online(host.player_id)
+    await trio.sleep(limits.seat_grace_seconds - 2)
+    assert world.rooms.index.members_of(room_id) == {host.player_id, guest.player_id}
+    await trio.sleep(4)
+    assert world.rooms.index.members_of(room_id) == {host.player_id}
 
 
 async def test_how_often_a_shard_is_read_depends_on_pages_alone(
