@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+from collections import deque
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,6 +27,10 @@ ACTIONS_MAX = 50
 """Tries to ask, of a room: all that come of them are kept and shown, whether known or not."""
 
 
+CALLS_TOLD = 12
+"""A member's last calls that are told when an answer is wrong."""
+
+
 class Member:
     """A player who says numbers to others, and hears theirs."""
 
@@ -43,6 +48,7 @@ class Member:
         """By sender, what this member has heard from them, in order."""
         self.seen_ids: set[str] = set()
         self._delivered: tuple[int, set[str]] = (0, set())
+        self._calls: deque[list[Any]] = deque(maxlen=CALLS_TOLD)
         """The number of shocks of the server at the last poll."""
 
     async def call(self, method: str, path: str, body: object = None) -> Any | None:
@@ -52,13 +58,24 @@ class Member:
             ConnectionLost: there was no answer.
         """
         sent = b"" if body is None else json.dumps(body).encode()
+        self._calls.append([trio.current_time(), path])
         status, answer = await self._client.call(method, path, sent, self.token)
+        self._calls[-1] += [trio.current_time(), status]
         if status == 200:
             return answer
-        assert status in {429, 500}, (path, body, status, answer)
+        assert status in {429, 500}, (path, body, status, answer, self._lately())
         self._crowd.refused += 1
         await trio.sleep(BREATH_SECONDS)
         return None
+
+    def _lately(self) -> str:
+        """Return this member's last calls: when each began and ended, and its status, if any."""
+        began = self._calls[0][0]
+        return "; ".join(
+            f"{path} {at - began:.3f} "
+            + (f"to {rest[0] - began:.3f} {rest[1]}" if rest else "lost")
+            for at, path, *rest in self._calls
+        )
 
     async def insist(self, method: str, path: str, body: object = None) -> Any:
         """Call until the server can do it; for calls that may be done twice."""
