@@ -1,4 +1,4 @@
-"""A modified client at the table of every example, as guest and as host: it gets nowhere.
+"""A modified client at the table of every game that ships, as guest and as host: in vain.
 
 After each attempt, what the members are shown, who they are and everybody's stats are as before,
 and the refusal says what is documented. Then an honest game still goes to its right end.
@@ -6,26 +6,45 @@ and the refusal says what is documented. Then an honest game still goes to its r
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from cheat_kit import CLASSES, DATA, LOBBIES, PASSWORD, ROOMS, STATS, Seat, Table, open_table
-from honest_kit import play, wait_for_stat
+from cheat_kit import (
+    CLASSES,
+    DATA,
+    EXAMPLES,
+    LOBBIES,
+    PASSWORD,
+    ROOMS,
+    STATS,
+    Seat,
+    Table,
+    open_table,
+    settle,
+)
+from honest_kit import PLAYERS, play, wait_for_stat
 from server_kit import Reply, ServerProcess
 
+import greenroom
 from greenroom.fastlane.frames import ClientMessage
 
+PACKAGE = Path(greenroom.__file__).parent
 MARK = {"is_server": True}
 FORGED = {**MARK, "sender": MARK, "winner": 1, "stats": {"wins": 9}, "player_id": 1}
 STRICT = [kind for kind in CLASSES if kind != "relay"]
-SAID_BY_SERVER = ("over", "places", "start", "dealt", "doubted", "lap", "state", "receive")
+SAID_BY_SERVER = ("over", "places", "start", "dealt", "doubted", "lap", "won", "state", "receive")
+FLY = {"x": 0, "y": 0, "angle": 0, "fire": False, "number": 1}
 TYPOS = {
     "arena": ("ster", "steer"),
     "bluff": ("duobt", "doubt"),
     "cards": ("plai", "play"),
+    "comets": ("fyl", "fly"),
+    "guessing": ("gues", "guess"),
     "noughts": ("plase", "place"),
     "race": ("lapp", "lap"),
     "skirmish": ("shot", "shoot"),
@@ -42,6 +61,14 @@ WRONG: dict[str, list[tuple[str, Any]]] = {
         ("doubt", {"move": None}),
     ],
     "cards": [("play", {"card": 7}), ("play", {}), ("play", {"card": ["7H"]})],
+    "comets": [
+        ("fly", {**FLY, "x": 1.01}),
+        ("fly", {**FLY, "y": None}),
+        ("fly", {**FLY, "angle": "0"}),
+        ("fly", {**FLY, "fire": 1}),
+        ("fly", {**FLY, "number": -1}),
+    ],
+    "guessing": [("guess", {"number": n}) for n in (0, 101, "50", 50.5, None)],
     "noughts": [("place", {"cell": 9}), ("place", {"cell": "0"}), ("place", {})],
     "race": [
         ("lap", {"number": 0}),
@@ -59,12 +86,15 @@ WRONG: dict[str, list[tuple[str, Any]]] = {
 }
 SETTLED_AT_ONCE: dict[str, tuple[str, Any]] = {
     "arena": ("steer", {"x": 0, "y": 0}),
+    "guessing": ("guess", {"number": 1}),
+    "noughts": ("place", {"cell": 0}),
     "race": ("lap", {"number": 10}),
     "tictactoe": ("again", {}),
 }
-"""An action that changes nothing, where that is not `look`."""
-MESSAGES = {"arena": ["steer"], "skirmish": ["shoot", "steer"]}
-"""The examples that take messages, and which."""
+"""An action that changes nothing, where that is not `look`; of noughts, if it is not their turn."""
+MESSAGES = {"arena": ["steer"], "comets": ["fly"], "skirmish": ["shoot", "steer"]}
+"""The games that take messages, and which."""
+WITHOUT_ACTIONS = {"comets"}
 
 
 @asynccontextmanager
@@ -155,13 +185,22 @@ async def test_nobody_writes_a_stat(studio: ServerProcess, kind: str):
         assert reply.json["stats"] == {}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in {"comets", "noughts"}])
+async def idle_players(table: Table) -> list[Seat]:
+    """Return the players whose action of `SETTLED_AT_ONCE` changes nothing."""
+    if table.kind != "noughts":
+        return [*players(table)]
+    (shared, _), *_ = await table.look()
+    return [seat for seat in players(table) if seat.player_id != shared["turn"]]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
 async def test_nobody_answers_an_action_that_is_not_theirs(studio: ServerProcess, kind: str):
     async with besieged(studio, kind) as table:
         answer = {"status": "completed", "response_data": FORGED, **FORGED}
-        for asks in players(table):
+        for asks in await idle_players(table):
             sent = asks.ask(*SETTLED_AT_ONCE.get(kind, ("look", {})))
-            ids = ["0" * 32, *sent.json["action_ids"]]
+            assert (sent.status == 200) == (kind not in WITHOUT_ACTIONS), sent
+            ids = ["0" * 32, *sent.json.get("action_ids", [])]
             strangers = (table.guest, table.stranger) if kind == "relay" else None
             for cheat in strangers or (*players(table), table.stranger):
                 for action_id in ids:
@@ -212,10 +251,12 @@ async def test_no_host_wins_by_kicking_the_others(studio: ServerProcess, kind: s
 async def test_a_typing_error_is_told_and_changes_nothing(studio: ServerProcess, kind: str):
     async with besieged(studio, kind) as table:
         typo, meant = TYPOS[kind]
+        meant_by_action = "" if kind in WITHOUT_ACTIONS else f': did you mean "{meant}"? This room '
+        meant_by_message = f': did you mean "{meant}"? This room ' if kind in MESSAGES else ""
         for cheat in players(table):
-            refused(cheat.ask(typo), f'"{typo}": did you mean "{meant}"? This room takes ')
-            error(await cheat.act_connected(typo, {}), f'"{typo}": did you mean "{meant}"? This')
-            error(await cheat.say(typo, {}), f'"{typo}"')
+            refused(cheat.ask(typo), f'"{typo}"{meant_by_action}')
+            error(await cheat.act_connected(typo, {}), f'"{typo}"{meant_by_action}')
+            error(await cheat.say(typo, {}), f'"{typo}"{meant_by_message}')
             frames = await cheat.send("{", [], {"type": "send"})
             assert [f["type"] for f in frames if f["type"] == "error"] == ["error"] * 3
 
@@ -226,8 +267,9 @@ async def test_values_out_of_range_or_of_another_type_are_refused(studio: Server
         for cheat in players(table):
             for name, data in WRONG[kind]:
                 text = f"Invalid data for {name}: "
-                refused(cheat.ask(name, data), text)
-                error(await cheat.act_connected(name, data), text)
+                by_action = f'"{name}" is a message' if kind in WITHOUT_ACTIONS else text
+                refused(cheat.ask(name, data), by_action)
+                error(await cheat.act_connected(name, data), by_action)
                 if name in MESSAGES.get(kind, []):
                     error(await cheat.say(name, data), text)
 
@@ -245,98 +287,120 @@ async def test_a_flood_changes_nothing(studio: ServerProcess, kind: str):
             assert table.other(cheat).call("POST", f"{ROOMS}/heartbeat").status == 200
 
 
-Replay = Callable[[Table], Awaitable[tuple[Seat, str, Any, str]]]
+async def replay_move(table: Table, cheat: Seat, name: str, data: Any, text: str) -> None:
+    """Make a move, and make it again: under its id, and as a new one, which is refused."""
+    first = await cheat.act_connected(name, data, id="once")
+    assert (first["type"], first["status"]) == ("action_result", "completed")
+    before = await table.look()
+    again = await cheat.act_connected(name, data, id="once", again=True)
+    assert again["action_id"] == first["action_id"]
+    assert again["response_data"] == first["response_data"]
+    assert cheat.act(name, data) == {"error": text}
+    assert await table.look() == before
 
 
-async def first_lap(_table: Table) -> tuple[Seat, str, Any, str]:
-    return _table.guest, "lap", {"number": 1}, "No short cuts"
+async def replay_lap(table: Table) -> None:
+    await replay_move(table, table.guest, "lap", {"number": 1}, "No short cuts")
 
 
-async def first_cell(table: Table) -> tuple[Seat, str, Any, str]:
+async def replay_mark(table: Table) -> None:
     (shared, _), *_ = await table.look()
-    return table.seats[shared["turn"]], "place", {"cell": 0}, "It is not your turn"
+    cheat = table.seats[shared["turn"]]
+    await replay_move(table, cheat, "place", {"cell": 0}, "It is not your turn")
+    before = await table.look()
+    assert table.other(cheat).act("place", {"cell": 0}) == {"error": "That cell is taken"}
+    assert await table.look() == before
 
 
-async def first_claim(table: Table) -> tuple[Seat, str, Any, str]:
+async def replay_claim(table: Table) -> None:
     seen = table.host.act("look")["table"]
-    seat = table.seats[seen["turn"]]
-    data = {"move": seen["move"], "cards": seat.act("look")["hand"][:1]}
-    return seat, "lay", data, "It is not your turn"
+    cheat = table.seats[seen["turn"]]
+    data = {"move": seen["move"], "cards": cheat.act("look")["hand"][:1]}
+    await replay_move(table, cheat, "lay", data, "It is not your turn")
+    other, move = table.other(cheat), data["move"] + 1  # then an old move, when it is their turn
+    other.act("lay", {"move": move, "cards": other.act("look")["hand"][:1]})
+    before = await table.look()
+    told = f"That is move {data['move']}, and move {move + 1} is due"
+    assert cheat.act("lay", data) == {"error": told}
+    assert await table.look() == before
 
 
-async def first_draw(table: Table) -> tuple[Seat, str, Any, str]:
-    turn = table.host.act("look")["table"]["turn"]
-    return table.seats[turn], "draw", {}, "It is not your turn"
+async def replay_draw(table: Table) -> None:
+    cheat = table.seats[table.host.act("look")["table"]["turn"]]
+    await replay_move(table, cheat, "draw", {}, "It is not your turn")
 
 
-REPLAYS: dict[str, Replay] = {
-    "bluff": first_claim,
-    "cards": first_draw,
-    "race": first_lap,
-    "tictactoe": first_cell,
+async def replay_guesses(table: Table) -> None:
+    """Make each guess again under its id, the right one, too: it is one win."""
+    cheat, found, low, high = table.guest, "", 1, 100
+    while found != "right":
+        number = (low + high) // 2
+        guess = {"number": number}
+        first = await cheat.act_connected("guess", guess, id=f"g{number}")
+        for _ in range(3):
+            again = await cheat.act_connected("guess", guess, id=f"g{number}", again=True)
+            assert again["action_id"] == first["action_id"]
+            assert again["response_data"] == first["response_data"]
+        found = first["response_data"]["it_is"]
+        low, high = (number + 1, high) if found == "higher" else (low, number - 1)
+    assert await wait_for_stat(cheat, STATS["guessing"]) == 1
+    await settle(table)
+    assert table.stats()[cheat.player_id] == {STATS["guessing"]: 1}
+
+
+async def replay_inputs(table: Table) -> None:
+    """Send one packet of the fast lane over and over, and one that asks for too much."""
+    before = await table.look()
+    name = MESSAGES[table.kind][-1]
+    data = FLY if name == "fly" else {"x": 0, "y": 0}
+    for cheat in players(table):
+        async with cheat.lane() as lane:
+            packet = await lane.say(ClientMessage(name, json.dumps(data).encode()))
+            for _ in range(20):
+                await lane.udp.send(packet)
+            await lane.say(ClientMessage(name, json.dumps({**data, "x": 99}).encode()))
+            await lane.show_address()
+        assert (await cheat.say(name, data))["type"] == "sent"
+    assert await table.look() == before
+
+
+REPLAYS: dict[str, Callable[[Table], Awaitable[None]]] = {
+    "arena": replay_inputs,
+    "bluff": replay_claim,
+    "cards": replay_draw,
+    "comets": replay_inputs,
+    "guessing": replay_guesses,
+    "noughts": replay_mark,
+    "race": replay_lap,
+    "skirmish": replay_inputs,
+    "tictactoe": replay_mark,
 }
 
 
 @pytest.mark.parametrize("kind", REPLAYS)
-async def test_a_move_that_is_sent_again_counts_once(studio: ServerProcess, kind: str):
+async def test_what_is_sent_again_counts_once(studio: ServerProcess, kind: str):
     async with open_table(studio, kind) as table:
-        cheat, name, data, text = await REPLAYS[kind](table)
-        first = await cheat.act_connected(name, data, id="once")
-        assert (first["type"], first["status"]) == ("action_result", "completed")
-        before = await table.look()
-        again = await cheat.act_connected(name, data, id="once", again=True)
-        assert again["response_data"] == first["response_data"]
-        assert cheat.act(name, data) == {"error": text}
-        if kind == "bluff":  # an old move, sent when it is their turn again
-            other = table.other(cheat)
-            move = data["move"] + 1
-            other.act("lay", {"move": move, "cards": other.act("look")["hand"][:1]})
-            before = await table.look()
-            error = f"That is move {data['move']}, and move {move + 1} is due"
-            assert cheat.act(name, data) == {"error": error}
-        assert await table.look() == before
+        await REPLAYS[kind](table)
 
 
-@pytest.mark.parametrize("kind", MESSAGES)
-async def test_an_input_that_is_sent_again_is_one_input(studio: ServerProcess, kind: str):
-    async with besieged(studio, kind) as table:
-        for cheat in players(table):
-            async with cheat.lane() as lane:
-                packet = await lane.say(ClientMessage("steer", b'{"x":0,"y":0}'))
-                for _ in range(20):
-                    await lane.udp.send(packet)
-                await lane.say(ClientMessage("steer", b'{"x":99,"y":0}'))
-                await lane.show_address()
-            assert (await cheat.say("steer", {"x": 0, "y": 0}))["type"] == "sent"
+def behaviours_of(folder: Path, package: str) -> Iterator[str]:
+    """Return the behaviours in the modules of a folder, as entries of the setting name them."""
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+                if "RoomBehaviour" in bases and not path.name.startswith("test_"):
+                    yield f"{package}{path.stem}:{node.name}"
 
 
-FLY = {"x": 0, "y": 0, "angle": 0, "fire": False, "number": 1}
-
-
-async def test_a_pilot_of_the_demo_can_only_wish_what_makes_sense(studio: ServerProcess):
-    async with besieged(studio, "comets") as table:
-        for cheat in players(table):
-            refused(cheat.ask("fly", FLY), '"fly" is a message here, not an action')
-            error(await cheat.say("fyl", FLY), '"fyl": did you mean "fly"? This room takes ')
-            for wrong in ({"x": 1.01}, {"angle": "0"}, {"fire": 1}, {"number": -1}, {"y": None}):
-                error(await cheat.say("fly", {**FLY, **wrong}), "Invalid data for fly: ")
-            async with cheat.lane() as lane:
-                packet = await lane.say(ClientMessage("fly", json.dumps(FLY).encode()))
-                for _ in range(20):
-                    await lane.udp.send(packet)
-                await lane.say(ClientMessage("fly", json.dumps({**FLY, "x": 99}).encode()))
-                await lane.show_address()
-
-
-async def test_a_mark_of_the_demo_that_is_sent_again_counts_once(studio: ServerProcess):
-    async with open_table(studio, "noughts") as table:
-        (shared, _), *_ = await table.look()
-        cheat = table.seats[shared["turn"]]
-        first = await cheat.act_connected("place", {"cell": 0}, id="once")
-        assert (first["type"], first["status"]) == ("action_result", "completed")
-        before = await table.look()
-        again = await cheat.act_connected("place", {"cell": 0}, id="once", again=True)
-        assert again["action_id"] == first["action_id"]
-        assert cheat.act("place", {"cell": 1}) == {"error": "It is not your turn"}
-        assert table.other(cheat).act("place", {"cell": 0}) == {"error": "That cell is taken"}
-        assert await table.look() == before
+def test_no_game_that_ships_is_forgotten():
+    """Each is at a table, and every kind of cheat has a way to be played against it."""
+    shipped = [
+        *behaviours_of(EXAMPLES, ""),
+        *behaviours_of(PACKAGE / "demo", "greenroom.demo."),
+        *behaviours_of(PACKAGE / "cli" / "starter", "greenroom.cli.starter."),
+    ]
+    assert sorted(CLASSES.values()) == sorted(shipped)
+    assert PLAYERS.keys() == CLASSES.keys()
+    for cheats in (STATS, TYPOS, WRONG, REPLAYS):
+        assert sorted(cheats) == sorted(STRICT), "only the relay's game is its host's client's"

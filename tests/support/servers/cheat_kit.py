@@ -19,13 +19,14 @@ CLASSES = {
     "bluff": "bluff:Bluff",
     "cards": "cards:Cards",
     "comets": "greenroom.demo.comets:Comets",
+    "guessing": "greenroom.cli.starter.game:Game",
     "noughts": "greenroom.demo.noughts:Noughts",
     "race": "race:Racing",
     "relay": "relay:Relay",
     "skirmish": "skirmish:Skirmish",
     "tictactoe": "tictactoe:TicTacToe",
 }
-"""The examples, and the games of the demo."""
+"""The examples, the games of the demo, and the one of `greenroom new`."""
 RULES: dict[str, dict[str, Any]] = {
     "arena": {"seconds": 60},
     "bluff": {"seats": 2},
@@ -37,6 +38,7 @@ STATS = {
     "bluff": "bluff_wins",
     "cards": "cards_wins",
     "comets": "comets_points",
+    "guessing": "guessing_wins",
     "noughts": "noughts_wins",
     "race": "races_won",
     "skirmish": "skirmish_wins",
@@ -221,11 +223,19 @@ class Table:
         return await self.host.view(), await self.guest.view(), ids, self.stats()
 
 
+def begin(server: ServerProcess, kind: str, **rules: Any) -> Table:
+    """Start a game. If the number to guess is 1, start another: nothing changes by guessing 1."""
+    while True:
+        table = Table(server, kind, **rules)
+        table.start()
+        if kind != "guessing" or table.host.act("guess", {"number": 1}) == {"it_is": "higher"}:
+            return table
+
+
 @asynccontextmanager
 async def open_table(server: ServerProcess, kind: str, **rules: Any) -> AsyncGenerator[Table]:
     """A table whose game has begun, with both members connected."""
-    table = Table(server, kind, **rules)
-    table.start()
+    table = begin(server, kind, **rules)
     async with AsyncExitStack() as stack:
         for seat in table.seats.values():
             await seat.connect(stack)

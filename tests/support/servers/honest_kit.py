@@ -38,6 +38,20 @@ async def play_noughts(table: Table) -> int:
     return first.player_id
 
 
+async def play_guessing(table: Table) -> int:
+    """Halve what is left until the number is found."""
+    low, high = 1, 100
+    while True:
+        number = (low + high) // 2
+        match table.guest.act("guess", {"number": number})["it_is"]:
+            case "higher":
+                low = number + 1
+            case "lower":
+                high = number - 1
+            case _:
+                return table.guest.player_id
+
+
 async def play_race(table: Table) -> int:
     for number in range(1, 11):
         table.guest.act("lap", {"number": number})
@@ -130,6 +144,7 @@ PLAYERS: dict[str, Callable[[Table], Awaitable[int]]] = {
     "bluff": play_bluff,
     "cards": play_cards,
     "comets": play_comets,
+    "guessing": play_guessing,
     "noughts": play_noughts,
     "race": play_race,
     "relay": play_relay,
