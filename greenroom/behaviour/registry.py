@@ -132,11 +132,14 @@ class Registry:
         known = tuple(known for game, known in self._by_key if known and game in games)
         if not known:
             return
-        name = kind if isinstance(kind, str) else "a type that is no string"
-        text = describe_unknown(name, known, f"Rooms have the types {listed(known)}")
+        is_known = f"Rooms have the types {listed(known)}"
+        if isinstance(kind, str):
+            name, text = quoted(kind), describe_unknown(kind, known, is_known)
+        else:
+            name, text = "", f"The type in the rules must be a string. {is_known}"
         if self._unknown_names == "refuse":
             raise Refused(text)
-        told = (game_id, quoted(name))
+        told = (game_id, name)
         if told not in self._types_told and len(self._types_told) < TYPES_TOLD_MAX:
             self._types_told.add(told)
             _logger.warning("game %d: rooms of this type have no behaviour: %s", game_id, text)
