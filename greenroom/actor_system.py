@@ -186,6 +186,7 @@ class ActorSystem:
             settings=actor_settings.world_settings(settings),
             ownership=own,
             wait_settled=committer.wait_settled,
+            take_shares=self.usage.shares.take_needed,
         )
 
     def _passivate_early(self, player_id: int) -> bool:

@@ -122,7 +122,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The host name or address by which the other machines of the cluster reach this one."""
     balance_shards: Flag = True
     partitions_per_game: Partitions = 1
-    """The shards that a new game without a limiting plan lives in, so on as many nodes at most."""
+    """The shards that a new game lives in, so on as many nodes at most."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 

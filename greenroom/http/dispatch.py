@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, get_args, get_type_hints
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from greenroom.actors.kernel.errors import Moved, Refused
 from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
-from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
+from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid, vouched_caller
@@ -62,10 +62,13 @@ from greenroom.network.write_shares import COUNTED_BYTES
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Query = dict[str, str]
 _NO_QUERY: Query = {}
 REASONS_OF_OVERLOAD = ("overload", "requests in flight")
 """Why calls are refused that the server is too slow for."""
+SHARE_TRIES: Final = 3
+"""How often a call asks for more of a plan that others are spending at the same time."""
 _NOTHING = b"{}"
 """A body for requests that have none."""
 
@@ -363,16 +366,25 @@ class Dispatcher:
         vouched: int = 0,
     ) -> Answer:
         """Answer a call whose address has been charged; for a vouched player, all has been."""
-        endpoint, world = route.endpoint, self._world
+        endpoint, world, answers = route.endpoint, self._world, self._ledger.needs.answers
         if vouched:
             caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
         else:
-            caller = await route.authenticate(world, endpoint.texts, request)
+            try:
+                caller = await route.authenticate(world, endpoint.texts, request)
+            except PLAN_REFUSALS as refusal:
+                caller = await self._try_again(
+                    refusal, answers, lambda: route.authenticate(world, endpoint.texts, request)
+                )
         tenure = None if world.ownership is None else _tenure_of(world, caller)
         if not vouched:
-            refusal = self._charge_caller(route, request, caller, now, units)
-            if refusal is not None:
-                return refusal
+            too_many = self._charge_rate(route, caller, now, units)
+            if too_many is None:
+                too_many = self._charge_plan(route, request, caller)
+                if too_many is not None:
+                    too_many = await self._charge_plan_again(too_many, route, request, caller)
+            if too_many is not None:
+                return too_many
         if request.body_too_large:
             return body_too_large()
         size, key = len(request.body), ""
@@ -386,7 +398,14 @@ class Dispatcher:
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
-            reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+            try:
+                reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+            except PLAN_REFUSALS as refusal:
+                reply = await self._try_again(
+                    refusal,
+                    answers,
+                    lambda: endpoint.handler(caller, *arguments, *route.read(request, query)),
+                )
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:
@@ -412,17 +431,55 @@ class Dispatcher:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
 
-    def _charge_caller(
-        self, route: Route, request: Request, caller: GameCaller, now: float, units: int
+    async def _try_again(
+        self, refusal: Refused, answers: int, attempt: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Do anew what a plan has refused, if this node may get more of the plan from others.
+
+        A refusal has changed nothing.
+
+        Args:
+            refusal: raised if there is no more.
+            answers: the ledger's `needs.answers` from before the refusal.
+            attempt: what was refused.
+        """
+        needs = self._ledger.needs
+        for _ in range(SHARE_TRIES):
+            if not await self._world.take_shares() and needs.answers == answers:
+                break
+            answers = needs.answers
+            try:
+                return await attempt()
+            except PLAN_REFUSALS as error:
+                refusal = error
+        raise refusal
+
+    def _charge_rate(
+        self, route: Route, caller: GameCaller, now: float, units: int
     ) -> Answer | None:
-        """Charge a call, and what it writes, to its caller; return a refusal if it is too much."""
+        """Charge a call to its caller; return a refusal if these are too many."""
         if isinstance(caller, PlayerCaller):
             wait = route.limits.admit_player(caller.player_id, now, units)
         else:
             wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
+        return too_many_requests(wait) if wait else None
+
+    async def _charge_plan_again(
+        self, refusal: Answer, route: Route, request: Request, caller: GameCaller
+    ) -> Answer | None:
+        """Charge what a plan has refused, if this node may get more of the plan from others."""
+        again: Answer | None = refusal
+        for _ in range(SHARE_TRIES):
+            if again is None or not await self._world.take_shares():
+                break
+            again = self._charge_plan(route, request, caller)
+        return again
+
+    def _charge_plan(self, route: Route, request: Request, caller: GameCaller) -> Answer | None:
+        """Charge a call, and what it writes, to the plan; return a refusal if it is too much."""
         ledger, game_id, address = self._ledger, caller.game_id, caller.share_address
         now_unix = self._world.clock.now()
-        wait = wait or ledger.count_call(game_id, now_unix, address)
+        wait = ledger.count_call(game_id, now_unix, address)
         if wait:
             return too_many_requests(wait)
         size = len(request.body)

@@ -51,12 +51,13 @@ TABLES: Final = (
     "platform_tickets",
     "friendships",
     "game_usage",
+    "usage_parts",
     "quarantine",
     "audit",
     "deletions",
 )
 """Every table that is saved. Those that others refer to come first."""
-UNSAVED_TABLES: Final = ("cluster", "nodes", "old_project_keys")
+UNSAVED_TABLES: Final = ("cluster", "nodes", "old_project_keys", "plan_shares")
 """Tables of what runs now: a restored copy is another installation, and must not take this one's
 nodes for its own. And what a trigger fills from the rows of others."""
 SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids", "audit_ids", "node_ids", "epochs")
@@ -74,6 +75,7 @@ FUNCTIONS: Final = (
     "take_over",
     "keep_old_project_keys",
     "hand_over",
+    "take_shares",
 )
 
 _DROPS: Final = (

@@ -42,7 +42,7 @@ from greenroom.persistence.operators.old_rows import OldRows
 from greenroom.persistence.operators.quarantine import Quarantine
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
-from greenroom.persistence.usage import UsageStore
+from greenroom.persistence.usage.games import UsageStore
 
 logger = logging.getLogger(__name__)
 

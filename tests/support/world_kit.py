@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 import trio
 from memory_logs import MemoryAudit, MemoryJournals
+from usage_kit import MemoryUsage
 
 from greenroom import actor_settings
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
@@ -49,7 +50,7 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.plans.ledger import Ledger, StoredUsage, player_bytes
+from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -400,44 +401,6 @@ class Memory:
         return [self.players[player_id] for player_id in sorted(self.players)]
 
 
-class MemoryUsage:
-    """The usage of games, as the database would keep it."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.rows: dict[int, StoredUsage] = {}
-
-    async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
-        games = [
-            game
-            for game in self._memory.all_games.values()
-            if shards is None or not set(shards).isdisjoint(game.shards)
-        ]
-        await self._memory.reach("load_usage")
-        return [self._row(game) for game in games]
-
-    def _row(self, game: Game) -> StoredUsage:
-        plan = self._memory.all_owners[game.owner_id].plan
-        new = StoredUsage(game.game_id, game.owner_id, plan, 0, 0, len(game.data))
-        row = self.rows.get(game.game_id, new)
-        return msgspec.structs.replace(row, plan=plan, shards=game.shards)
-
-    async def save(self, rows: Sequence[StoredUsage]) -> None:
-        await self._memory.reach("save_usage")
-        self.rows |= {row.game_id: row for row in rows}
-
-    async def game_bytes(self, game_id: int) -> int | None:
-        await self._memory.reach("game_bytes")
-        game = self._memory.all_games.get(game_id)
-        return None if game is None else len(game.data)
-
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
-        page = await self._memory.load_players_page(game_id, after_id, limit)
-        whole = [self._memory.players[one.player_id] for one in page]
-        size = sum(player_bytes(one.player_name, one.player_data) for one in whole)
-        return len(page), page[-1].player_id if page else 0, size
-
-
 class Arena:
     """A world with one game, and what a test needs to act in it."""
 
@@ -544,7 +507,8 @@ async def open_world(
 
 def keeper_of(world: World, memory: Memory, studio: KitStudio | None = None) -> ShardKeeper:
     """Return what brings the shards of a world up; it is not running."""
-    usage = UsageService(world.ledger, memory.usage, world.clock, world.ownership)
+    usage = UsageService(world.ledger, memory.usage.join(), world.clock, world.ownership)
+    world.take_shares = usage.shares.take_needed
     return ShardKeeper(world, usage, SnapshotService(world), studio or KitStudio())
 
 

@@ -93,13 +93,12 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
 def _new_shards(world: World, owner: Owner, game_id: int) -> tuple[int, ...]:
     """Return the shards for a new game, its home first.
 
-    All games of an owner whose plan has limits share one, so that they are counted in one place.
-    Others are spread, and their homes over the shards of this node if there are other nodes.
+    All games of an owner whose plan has limits share a home, so that games are counted in one
+    place. The homes of others are spread over the shards of this node if there are other nodes.
     """
-    if owner.plan != "unlimited":
-        return (home_shard(owner.owner_id),)
-    home, ownership = home_shard(game_id), world.ownership
-    if ownership is not None:
+    is_limited = owner.plan != "unlimited"
+    home, ownership = home_shard(owner.owner_id if is_limited else game_id), world.ownership
+    if ownership is not None and not is_limited:
         own = (shard for shard in (*range(home, SHARDS), *range(home)) if ownership.owns(shard))
         home = next(own, home)
     return partitions_of(home, world.settings.partitions_per_game)

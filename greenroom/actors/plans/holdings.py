@@ -112,8 +112,9 @@ class Holdings:
         game = self._ledger.usage_of_game(game_id)
         owner, share, refused = game.owner, self._share_of(key), self._ledger.refused
         rooms_max = owner.limits.rooms_max
-        if owner.rooms >= rooms_max:
-            refused["rooms by plan"] += 1
+        if owner.rooms >= owner.allowed.rooms_max:
+            if not owner.lacks("rooms", 1):
+                refused["rooms by plan"] += 1
             raise TooManyRooms
         if share and owner.rooms_from.count_of(share) + 1 > owner.address_share(rooms_max):
             refused["rooms by plan and address"] += 1

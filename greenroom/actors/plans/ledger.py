@@ -33,6 +33,7 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
+from greenroom.actors.plans.shares import Kind, Needs, OwnerShares
 
 Held = Literal["rooms", "players", "games"]
 """A kind of thing that is held in memory. Rooms and players are counted as `memory.py` says. Games
@@ -47,15 +48,24 @@ PLAYER_BYTES: Final = 256
 """Bytes that a player is taken to weigh besides name and document: the row, with its indexes."""
 WHOLE_PLAN: Final = 1.0
 """The share of a plan with which one address may use all of it."""
+_WRITTEN_BY_PLAN: Final = "written bytes by plan"
 
 
 class OwnerUsage:
     """The usage of one owner, all games together."""
 
     __slots__ = (
-        *("bytes_from", "bytes_held", "calls", "calls_from", "games", "limits", "online_from"),
-        *("owner_id", "players_online", "rooms", "rooms_from", "share_per_address"),
-        *("storage_bytes", "written_bytes", "written_from"),
+        *("_limits", "_shares", "allowed", "bytes_from", "bytes_held", "calls", "calls_from"),
+        *(
+            "games",
+            "online_from",
+            "owner_id",
+            "players_online",
+            "rooms",
+            "rooms_from",
+            "share_per_address",
+        ),
+        *("spread_games", "storage_bytes", "written_bytes", "written_from"),
     )
 
     def __init__(
@@ -63,7 +73,11 @@ class OwnerUsage:
     ) -> None:
         """Start with nothing used."""
         self.owner_id = owner_id
-        self.limits = limits
+        self._limits = self.allowed = limits
+        """`allowed` is what may be used here: the plan's limits, or this node's shares of them."""
+        self._shares: OwnerShares | None = None
+        self.spread_games = 0
+        """Games that live in several partitions."""
         self.share_per_address = share_per_address
         self.calls_from = AddressCounts()
         """Calls by address; not counted for a plan without limits."""
@@ -88,6 +102,55 @@ class OwnerUsage:
     def address_share(self, limit: float) -> float:
         """Return how much of what a plan allows one address may use; at least 1."""
         return max(1.0, self.share_per_address * limit)
+
+    def used(self) -> dict[Kind, int]:
+        """Return how much is used of each limit that can be shared."""
+        return {
+            "storage_bytes": self.storage_bytes,
+            "players_online": self.players_online,
+            "calls_per_day": self.calls,
+            "rooms": self.rooms,
+            "rooms_bytes": self.bytes_held["rooms"],
+            "players_bytes": self.bytes_held["players"],
+            "written_bytes_per_day": self.written_bytes,
+        }
+
+    def lacks(self, kind: Kind, more: float) -> bool:
+        """Return whether other nodes may have left so much more of the plan; note that need.
+
+        Args:
+            kind: of which limit, that does not suffice here.
+            more: how much is needed beyond what is used.
+        """
+        if self.shares is None:
+            return False
+        limit: float = getattr(self.limits, f"{kind}_max")
+        return self.shares.lacks(kind, math.ceil(more), self.used()[kind], limit)
+
+    @property
+    def limits(self) -> PlanLimits:
+        """Return what the whole plan allows."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: PlanLimits) -> None:
+        self._limits = limits
+        self.settle()
+
+    @property
+    def shares(self) -> OwnerShares | None:
+        """Return this node's shares; None while all is counted here, or there are no limits."""
+        return self._shares
+
+    @shares.setter
+    def shares(self, shares: OwnerShares | None) -> None:
+        self._shares = shares
+        self.settle()
+
+    def settle(self) -> None:
+        """Allow what limits and shares say now."""
+        shares = self._shares
+        self.allowed = self._limits if shares is None else shares.within(self._limits)
 
 
 class GameUsage:
@@ -129,12 +192,12 @@ class GameUsage:
             TooManyPlayersFromAddress: it allows no more from there.
         """
         owner = self.owner
-        players_online_max = owner.limits.players_online_max
-        if owner.players_online >= players_online_max:
-            self._refused["players by plan"] += 1
+        if owner.players_online >= owner.allowed.players_online_max:
+            if not owner.lacks("players_online", 1):
+                self._refused["players by plan"] += 1
             raise TooManyPlayersOnline
-        key = share_key(address)
-        if key and owner.online_from.count_of(key) + 1 > owner.address_share(players_online_max):
+        key, online_max = share_key(address), owner.limits.players_online_max
+        if key and owner.online_from.count_of(key) + 1 > owner.address_share(online_max):
             self._refused["players by plan and address"] += 1
             raise TooManyPlayersFromAddress
 
@@ -159,8 +222,9 @@ class GameUsage:
             StorageLimitReached: the plan allows no more.
         """
         owner = self.owner
-        if more_bytes > 0 and owner.storage_bytes + more_bytes > owner.limits.storage_bytes_max:
-            self._refused["storage by plan"] += 1
+        if more_bytes > 0 and owner.storage_bytes + more_bytes > owner.allowed.storage_bytes_max:
+            if not owner.lacks("storage_bytes", more_bytes):
+                self._refused["storage by plan"] += 1
             raise StorageLimitReached
 
     def count_stored(self, more_bytes: int, player_id: int = DOCUMENT) -> None:
@@ -237,6 +301,9 @@ class Ledger:
         self._games: dict[int, GameUsage] = {}
         self.spread: dict[int, tuple[int, ...]] = {}
         """The shards of open games that live in several, each with its home first."""
+        self.has_others = False
+        """True if other nodes count, too: games in several partitions live on several nodes."""
+        self.needs = Needs()
         self._day_ends_at = 0
         self.refused: Counter[str] = Counter()
         """How often each kind of limit has refused."""
@@ -246,12 +313,17 @@ class Ledger:
         self.start_day_at(now)
         for row in rows:
             game = self.open_game(row.game_id, row.owner_id, row.plan, row.shards)
-            game.count_stored(row.storage_bytes - game.storage_bytes)
             self.hold_document(row.game_id, row.document_bytes)
-            if row.day == self.day:
-                game.calls += row.calls
-                game.owner.calls += row.calls
-                self._count_written(game, row.written_bytes)
+            if len(game.shards) < 2:  # what others are counted by is brought back by itself
+                game.count_stored(row.storage_bytes - game.storage_bytes)
+                self.add_day(game, row.day, row.calls, row.written_bytes)
+
+    def add_day(self, game: GameUsage, day: int, calls: int, written_bytes: int) -> None:
+        """Count what was counted of a game before, or elsewhere, if that was today."""
+        if day == self.day:
+            game.calls += calls
+            game.owner.calls += calls
+            self._count_written(game, written_bytes)
 
     @property
     def day(self) -> int:
@@ -269,6 +341,14 @@ class Ledger:
             owner = OwnerUsage(owner_id, self._plans[plan], self._share_per_address)
             self._owners[owner_id] = owner
         return owner
+
+    def find_owner(self, owner_id: int) -> OwnerUsage | None:
+        """Return what an owner uses, None if they are not known."""
+        return self._owners.get(owner_id)
+
+    def find_game(self, game_id: int) -> GameUsage | None:
+        """Return what an open game uses, None if it is not here."""
+        return self._games.get(game_id)
 
     def list_owners(self) -> list[OwnerUsage]:
         """Return what all owners use who are known."""
@@ -326,7 +406,17 @@ class Ledger:
             game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shards)
             if len(shards) > 1:
                 self.spread[game_id] = shards
+                owner.spread_games += 1
+                self._share(owner)
         return game
+
+    def _share(self, owner: OwnerUsage) -> None:
+        """Begin to share the plan of an owner with other nodes, or end it, as is right now."""
+        is_shared = self.has_others and owner.spread_games > 0 and owner.limits != UNLIMITED
+        if not is_shared:
+            owner.shares = None
+        elif owner.shares is None:
+            owner.shares = OwnerShares(owner.owner_id, self.needs, owner.used())
 
     def find_shards(self, game_id: int) -> tuple[int, ...]:
         """Return the shards that a game lives in, its home first; none for one that is not here."""
@@ -358,6 +448,9 @@ class Ledger:
             owner.storage_bytes -= game.storage_bytes
             owner.players_online -= game.players_online
             owner.rooms -= game.rooms
+            if len(game.shards) > 1:
+                owner.spread_games -= 1
+                self._share(owner)
             self.games_bytes -= game.bytes_held["games"]
             for kind, size in game.bytes_held.items():
                 owner.bytes_held[kind] -= size
@@ -379,7 +472,9 @@ class Ledger:
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:
         """Let another plan count for an owner from now on."""
-        self.usage_of_owner(owner_id, plan).limits = self._plans[plan]
+        owner = self.usage_of_owner(owner_id, plan)
+        owner.limits = self._plans[plan]
+        self._share(owner)
 
     def count_call(self, game_id: int, now: int, address: str = "") -> int:
         """Count a call of a game; return 0, or in how many seconds its owner's next day begins.
@@ -397,8 +492,9 @@ class Ledger:
         game = self.usage_of_game(game_id)
         owner = game.owner
         calls_max = owner.limits.calls_per_day_max
-        if owner.calls >= calls_max:
-            self.refused["calls by plan"] += 1
+        if owner.calls >= owner.allowed.calls_per_day_max:
+            if not owner.lacks("calls_per_day", 1):
+                self.refused["calls by plan"] += 1
             return self._day_ends_at - now
         if calls_max != math.inf and (key := share_key(address)):
             if owner.calls_from.count_of(key) + 1 > owner.address_share(calls_max):
@@ -440,7 +536,8 @@ class Ledger:
         owner = game.owner
         reason = self._written_too_much(owner, key, more)
         if reason is not None:
-            self.refused[reason] += 1
+            if reason != _WRITTEN_BY_PLAN or not owner.lacks("written_bytes_per_day", more):
+                self.refused[reason] += 1
             return self._day_ends_at - now
         self._count_written(game, more)
         if key:
@@ -456,8 +553,8 @@ class Ledger:
         """Return which limit so many bytes more would exceed today, None for none."""
         plan_max = owner.limits.written_bytes_per_day_max
         server_max = self.server.written_bytes_per_day_max
-        if owner.written_bytes + more > plan_max:
-            return "written bytes by plan"
+        if owner.written_bytes + more > owner.allowed.written_bytes_per_day_max:
+            return _WRITTEN_BY_PLAN
         if key and owner.written_from.count_of(key) + more > owner.address_share(
             min(plan_max, server_max)
         ):
@@ -477,6 +574,9 @@ class Ledger:
             owner.calls = owner.written_bytes = 0
             owner.calls_from.clear()
             owner.written_from.clear()
+            if owner.shares is not None:
+                owner.shares.begin_day()
+                owner.settle()
         for game in self._games.values():
             game.calls = game.written_bytes = 0
 

@@ -14,6 +14,7 @@ import msgspec
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.address_counts import AddressCounts
 from greenroom.actors.plans.ledger import GameUsage, Held, Ledger, OwnerUsage
+from greenroom.actors.plans.shares import Kind
 
 
 class Objection(msgspec.Struct, frozen=True):
@@ -34,6 +35,10 @@ class Objection(msgspec.Struct, frozen=True):
 
 LetGo = Callable[[Objection], bool]
 """Lets go of what is not needed; returns whether there is space now."""
+
+
+_SHARED: Final[dict[Held, Kind]] = {"rooms": "rooms_bytes", "players": "players_bytes"}
+"""The limits that nodes share; see `shares.py`."""
 
 
 class Memory:
@@ -60,6 +65,7 @@ class Memory:
         self._refusal = refusal
         self._let_go = let_go
         self._limit = f"{kind}_bytes_max"
+        self._kind = _SHARED.get(kind)
         self._reason = f"{kind.removesuffix('s')} bytes by"
 
     @property
@@ -78,20 +84,32 @@ class Memory:
             part: of each limit which such bytes may fill.
 
         Raises:
-            Refused: the plan, the address's share, or the server allows no more.
+            Refused: the plan, the address's share, or the server allows no more. Or this node has
+                no more of the plan, and may get it from others: nothing is let go for that.
         """
         if more_bytes <= 0:
             return
         while (objection := self._objection(owner, share, more_bytes, part)) is not None:
+            if objection.limit == "plan" and self._may_get(owner, more_bytes, part):
+                raise self._refusal
             if self._let_go is None or not self._let_go(objection):
                 self.ledger.refused[f"{self._reason} {objection.limit}"] += 1
                 raise self._refusal
+
+    def _may_get(self, owner: OwnerUsage, more: int, part: float) -> bool:
+        """Return whether this node may get the space for so many bytes from other nodes."""
+        kind = self._kind
+        if kind is None or owner.shares is None:
+            return False
+        held = owner.bytes_held[self.kind]
+        return owner.lacks(kind, (held + more) / part - held)
 
     def _objection(self, owner: OwnerUsage, share: str, more: int, part: float) -> Objection | None:
         """Return the first limit that so many bytes more would exceed, None for none."""
         plan_max: float = getattr(owner.limits, self._limit)
         server_max = self.size_max
-        missing = owner.bytes_held[self.kind] + more - plan_max * part
+        plan_here: float = getattr(owner.allowed, self._limit)
+        missing = owner.bytes_held[self.kind] + more - plan_here * part
         if missing > 0:
             return Objection("plan", owner, share, missing)
         if share:

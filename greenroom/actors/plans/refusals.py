@@ -88,3 +88,7 @@ class TooManyRooms(RoomsRefused):
     """One room or lobby more than the plan allows, or than its share for the address (429)."""
 
     text = "Too many rooms and lobbies for this plan"
+
+
+PLAN_REFUSALS: Final = StorageLimitReached, PlayersRefused, RoomsRefused
+"""Refusals of a node by a plan of which it may yet get more; see `shares.py`."""

@@ -20,6 +20,8 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard, Ownership
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
+from greenroom.actors.services.shares import ShareRecords, ShareService
+from greenroom.actors.services.usage_parts import PartRecords, UsageParts
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +34,16 @@ PAGE_PLAYERS: Final = 200
 """Players whose bytes are added up in one query."""
 DOCUMENT_READINGS_MAX: Final = 10
 """How often a game's document is read at most that changes each time it is read."""
+REST_SECONDS: Final = 3 * SAVE_SECONDS
+"""For how long a game's parts must stay as they are, before and after they are counted anew."""
+REST_TRIES: Final = 3
+"""How often that is tried. A game that never rests keeps what was counted change by change."""
 PAUSE_SECONDS: Final = 0.02
 """Between two such queries: counting is in no hurry."""
 
 
-class UsageRecords(Protocol):
-    """The records of usage in the database; `persistence.usage` implements it.
+class UsageRecords(PartRecords, ShareRecords, Protocol):
+    """The records of usage in the database; `persistence.usage.games` implements it.
 
     Every method raises `StorageUnavailable` when the database does not answer in bounded time.
     """
@@ -86,10 +92,12 @@ class UsageService:
             clock: tells the day.
             ownership: the shards of this node; None if there are no other nodes.
         """
-        self._ownership = ownership
         self._ledger = ledger
         self._records = records
         self._clock = clock
+        ledger.has_others = ownership is not None
+        self.shares = ShareService(ledger, records, clock)
+        self._parts = UsageParts(ledger, records, ownership)
         self._saved: dict[int, StoredUsage] = {}
         self._uncounted = deque[GameUsage]()
         self._counter = trio.lowlevel.ParkingLot()
@@ -100,10 +108,12 @@ class UsageService:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._recount_for_ever)
+                nursery.start_soon(self.shares.run)
                 task_status.started()
                 while True:
                     await sleep_until_tick(SAVE_SECONDS)
                     await self.save()
+                    await self._settle_with_others()
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                 await self.save()
@@ -128,13 +138,28 @@ class UsageService:
             and (not row.shards or any(map(guard.holds, row.shards)))
         ]
         self._ledger.restore(rows, self._clock.now())
-        self._uncounted.extend(self._ledger.usage_of_game(row.game_id) for row in rows)
+        await self._parts.save()
+        await self._parts.adopt()
+        homes = [row for row in found if len(row.shards) > 1 and guard.holds(row.shards[0])]
+        counted = [*(row for row in rows if len(row.shards) < 2), *homes]
+        games = [self._ledger.find_game(row.game_id) for row in counted]
+        self._uncounted.extend(game for game in games if game is not None)
         self._counter.unpark_all()
         return len(found)
+
+    async def _settle_with_others(self) -> None:
+        """Adopt what other nodes have left, then share plans with them as is right now."""
+        try:
+            await self._parts.adopt()
+            if not self._parts.is_leaving:  # what is left must be known before its share is free
+                await self.shares.refresh()
+        except StorageUnavailable:
+            return  # said often enough elsewhere
 
     def let_go(self, game_ids: Iterable[int]) -> None:
         """Count games no more that are another node's now."""
         for game_id in game_ids:
+            self._parts.leave(game_id)
             self._ledger.let_go(game_id)
             self._saved.pop(game_id, None)
 
@@ -144,7 +169,11 @@ class UsageService:
         Args:
             shard: only of games that are at home there; None for all.
         """
-        games = filter(self._is_counted_here, self._ledger.list_games())
+        try:
+            await self._parts.save()
+        except StorageUnavailable:
+            return
+        games = [game for game in self._ledger.list_games() if len(game.shards) < 2]
         rows = (self._row(game) for game in games if shard in {None, game.shards[0]})
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
@@ -155,11 +184,6 @@ class UsageService:
                 return  # said often enough elsewhere
             here = self._ledger.find_shard
             self._saved |= {row.game_id: row for row in portion if here(row.game_id) is not None}
-
-    def _is_counted_here(self, game: GameUsage) -> bool:
-        """Return whether this node has the home of a game, of which it may have but a part."""
-        ownership = self._ownership
-        return len(game.shards) < 2 or ownership is None or ownership.owns(game.shards[0])
 
     def _row(self, game: GameUsage) -> StoredUsage:
         return StoredUsage(
@@ -180,7 +204,10 @@ class UsageService:
                 continue
             game = self._uncounted.popleft()
             try:
-                await self._recount(game)
+                if len(game.shards) < 2:
+                    await self._recount(game)
+                else:
+                    await self._recount_at_rest(game)
             except StorageUnavailable:
                 _log.debug("the bytes of game %d could not be counted", game.game_id)
 
@@ -194,6 +221,31 @@ class UsageService:
             game.end_recount(recount)
         finally:
             game.recount = None
+
+    async def _recount_at_rest(self, game: GameUsage) -> None:
+        """Count the bytes of a game that other nodes change, too, while nobody does.
+
+        Each node has written its part a second after a change. So if all parts stay as they are for
+        longer than that, before and after, what was read is their sum.
+        """
+        for _ in range(REST_TRIES):
+            game_id = game.game_id
+            if self._ledger.find_game(game_id) is not game:
+                return
+            before = await self._records.stored_parts(game_id)
+            await trio.sleep(REST_SECONDS)
+            if await self._records.stored_parts(game_id) != before:
+                continue
+            whole = StoredRecount()
+            if not await self._recount_document(game_id, whole):
+                return
+            await self._recount_players(game_id, whole)
+            whole.end()
+            await trio.sleep(REST_SECONDS)
+            is_same = await self._records.stored_parts(game_id) == before
+            if is_same and self._parts.is_written(game):
+                game.count_stored(whole.stored_bytes - sum(size for _, _, size in before))
+                return
 
     async def _recount_document(self, game_id: int, recount: StoredRecount) -> bool:
         """Count the bytes of the game's document; return False when there is no such game."""

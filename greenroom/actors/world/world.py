@@ -27,6 +27,11 @@ from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
 from greenroom.actors.world.seats import Seats
 
 
+async def nothing_to_take() -> bool:
+    """Return that this node lacks nothing of any plan: it shares none with others."""
+    return False
+
+
 class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that flows use."""
 
@@ -43,7 +48,7 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     room_document_bytes_max: int
     """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
     partitions_per_game: int
-    """Shards that a new game lives in whose owner's plan has no limits."""
+    """Shards that a new game lives in."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +101,9 @@ class World(msgspec.Struct, kw_only=True):
     wait_settled: Callable[[], Awaitable[None]] | None = None
     """Waits until all changes so far are durable; None where changes are durable at once."""
     settings: WorldSettings
+    take_shares: Callable[[], Awaitable[bool]] = nothing_to_take
+    """Gets more of the plans of which this node lacks something; returns whether it lacked any.
+    Whoever was refused should then try again."""
 
     async def confirm(self, refusal: Refused) -> None:
         """Wait until what a refusal tells is durable. Cancellation just ends the wait.

@@ -114,15 +114,17 @@ async def list_owners(context: AdminContext, _: messages.ListOwners) -> messages
 async def show_owner(context: AdminContext, ask: messages.ShowOwner) -> messages.OwnerDetails:
     """Show one owner, and how much of the plan is used."""
     owner = await _owner_named(context, ask.owner)
-    usage = context.world.ledger.usage_of_owner(owner.owner_id, owner.plan)
-    context.world.ledger.start_day_at(context.world.clock.now())
+    world, ledger = context.world, context.world.ledger
+    usage = ledger.usage_of_owner(owner.owner_id, owner.plan)
+    ledger.start_day_at(world.clock.now())
+    games = [game for game in ledger.list_games() if game.owner is usage]
     limits = usage.limits
     return messages.OwnerDetails(
         owner_id=owner.owner_id,
         name=owner.name,
         plan=owner.plan,
         created_at=utc_text(owner.created_at),
-        games=_used(usage.games, limits.games_max),
+        games=_used(sum(world.owns(game.shards[0]) for game in games), limits.games_max),
         players_online=_used(usage.players_online, limits.players_online_max),
         calls_today=_used(usage.calls, limits.calls_per_day_max),
         storage_bytes=_used(usage.storage_bytes, limits.storage_bytes_max),

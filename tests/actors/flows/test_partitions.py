@@ -21,7 +21,7 @@ from greenroom.actors.flows.lobbies import (
 )
 from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import ActorCrashed
-from greenroom.actors.kernel.shards import home_shard, shard_of
+from greenroom.actors.kernel.shards import home_shard, partitions_of, shard_of
 from greenroom.actors.player.messages import (
     DescribePlayer,
     PlayerMoved,
@@ -65,11 +65,13 @@ async def test_a_game_gets_partitions_and_its_new_players_are_spread_over_them(n
         assert one.player_id in node.world.players.keys_of(home_of(arena, one))
 
 
-async def test_a_game_of_an_owner_with_limits_has_one_partition(node: Node):
+async def test_all_games_of_an_owner_with_limits_have_the_same_partitions(node: Node):
     arena = await node.add(LIMITED)
-    assert shards_of(arena) == (home_shard(LIMITED.owner_id),)
-    player = await come(arena)
-    assert arena.memory.players[player.player_id].shard is None
+    assert shards_of(arena) == partitions_of(home_shard(LIMITED.owner_id), PARTITIONS)
+    assert shards_of(await node.add(LIMITED)) == shards_of(arena)
+    await node.keeper.usage.shares.refresh()
+    players = [await come(arena) for _ in range(PARTITIONS)]
+    assert sorted(home_of(arena, one) for one in players) == sorted(shards_of(arena))
 
 
 async def test_what_a_player_makes_is_in_their_partition(node: Node):
@@ -188,4 +190,5 @@ async def test_nothing_is_left_of_a_game_whose_last_partition_goes(node: Node):
         await node.keeper.save(shard)
         node.give(shard)
     assert node.world.ledger.list_games() == []
+    await node.keeper.usage.save()  # until then it is known what was counted last
     assert node.residue(node.names_of(arena)) == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 from trio.testing import MockClock
+from usage_kit import UnsharedUsage
 from world_kit import (
     LOCAL,
     START,
@@ -236,7 +237,7 @@ async def test_of_many_games_at_once_just_as_many_are_made_as_the_plan_has(
         assert owner.games == len(arena.memory.all_games) <= 3
 
 
-class Records:
+class Records(UnsharedUsage):
     """Usage as a database would keep it."""
 
     def __init__(self, *rows: StoredUsage) -> None:

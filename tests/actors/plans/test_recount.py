@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 from trio.testing import MockClock
+from usage_kit import UnsharedUsage
 from world_kit import START
 
 from greenroom.actors.kernel.errors import StorageUnavailable
@@ -20,7 +21,7 @@ ACK_SECONDS_MAX = 0.01
 """How long after a commit can be read the server knows of it."""
 
 
-class Database:
+class Database(UnsharedUsage):
     """One game's bytes by place: its document, and players by id."""
 
     def __init__(self, chance: random.Random, players: int) -> None:

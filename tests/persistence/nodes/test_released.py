@@ -159,7 +159,7 @@ async def test_a_table_that_a_restore_with_older_code_has_left_is_filled_anew(
         direct.execute("DELETE FROM schema_migrations WHERE version > 13")
         direct.execute("DROP TRIGGER keep_old_project_keys ON games")
         direct.execute("INSERT INTO old_project_keys VALUES ('stale', 4)")
-    names = ["0014_old_project_keys", "0015_partitions"]
+    names = ["0014_old_project_keys", "0015_partitions", "0016_plan_shares"]
     assert await migrate_database(released_database) == names
     with psycopg.connect(released_database) as direct:
         kept = direct.execute("SELECT game_id, key_hash FROM old_project_keys ORDER BY key_hash")

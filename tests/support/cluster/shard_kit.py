@@ -10,12 +10,12 @@ import msgspec
 import trio
 from memory_logs import MemoryAudit, MemoryJournals
 from residue import find_residue
+from usage_kit import MemoryUsage, NodeUsage
 from world_kit import (
     Arena,
     KitStudio,
     Memory,
     MemoryFriendships,
-    MemoryUsage,
     add_game,
     identify,
     keeper_of,
@@ -52,7 +52,7 @@ IDS_FROM = 5_000_000_000
 """Ids of players and games are so large that no other number is taken for one."""
 NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
 FIELDS = ("score",)
-DATABASE = (Memory, MemoryJournals, MemoryFriendships, MemoryUsage, MemoryAudit)
+DATABASE = (Memory, MemoryJournals, MemoryFriendships, MemoryUsage, NodeUsage, MemoryAudit)
 LIMITED = Owner(owner_id=2, name="limited", plan="pro", created_at=0)
 """An owner whose games share a shard, because the plan has limits."""
 

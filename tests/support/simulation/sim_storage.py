@@ -7,11 +7,12 @@ time after a way to the database and back.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from memory_logs import MemoryJournals
 from sim_connection import SimLine
+from usage_kit import MemoryUsage, NodeUsage
 from world_kit import Memory, MemoryFriendships
 
 from greenroom.actors.friendship.messages import Friendship, Pair
@@ -24,6 +25,8 @@ from greenroom.persistence.errors import DatabaseConnectionLost
 from greenroom.persistence.nodes.identity import NodeIdentity
 from greenroom.persistence.nodes.records import ShardHandedOver
 from greenroom.persistence.storage import Storage
+
+T = TypeVar("T")
 
 READ_SECONDS_MAX = 5.0
 
@@ -43,7 +46,7 @@ class NodeStore(Memory):
         self.all_owners = rows.all_owners
         self.friendships = NodeFriendships(self, rows.friendships)
         self.journals = NodeJournals(self, rows.journals)
-        self.usage.rows = rows.usage.rows
+        self.usage = SimUsage(self, rows.usage)
 
     # Changes.
 
@@ -100,6 +103,36 @@ class NodeStore(Memory):
         """Return the shard of the player whom a token opens."""
         player = await self.find_player_by_token(token_hash)
         return None if player is None else self.shard_of_player(player)
+
+
+class SimUsage(MemoryUsage):
+    """Usage, counted by one node."""
+
+    def __init__(self, store: NodeStore, tables: MemoryUsage) -> None:
+        super().__init__(store)
+        self._store, self._tables = store, tables
+
+    def join(self) -> NodeUsage:
+        return SimNodeUsage(self._store, self._tables, self._store.storage.session.node_id)
+
+
+class SimNodeUsage(NodeUsage):
+    """The tables of usage, with a way to them: what is done may be done without an answer."""
+
+    def __init__(self, store: NodeStore, tables: MemoryUsage, node_id: int) -> None:
+        super().__init__(store, tables, node_id)
+        self._store = store
+
+    async def do(self, what: str, act: Callable[[], T]) -> T:
+        def act_if_alive() -> T | None:
+            if self.tables.has_ended(self.node_id):
+                return None
+            return act()
+
+        done: T | None = await self._store.ask(act_if_alive)
+        if self.tables.has_ended(self.node_id):
+            raise StorageUnavailable("this node has ended")
+        return cast("T", done)
 
 
 class NodeFriendships(MemoryFriendships):

@@ -8,13 +8,11 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import PLAYER_BYTES, StoredUsage
 from greenroom.persistence.arrays import INT8_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Row, Statement
-from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.nodes.session import NodeSession
+from greenroom.persistence.usage.parts import UsagePartStore
+from greenroom.persistence.usage.shares import ShareStore
 
 _SELECT = """
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
@@ -63,13 +61,8 @@ _PLAYERS_BYTES = Statement(
 _shards = msgspec.json.Decoder(tuple[int, ...])
 
 
-class UsageStore:
-    """Implements the flows' `UsageRecords`, whose docstrings tell what each method promises."""
-
-    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
-        """Read over `loaders`; write as the node of `session`."""
-        self._loaders = loaders
-        self._session = session
+class UsageStore(UsagePartStore, ShareStore):
+    """Implements the services' `UsageRecords`, whose docstrings tell what each method promises."""
 
     async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
         """Return games with their usage, as last written: all, or those that live in `shards`."""
@@ -95,10 +88,7 @@ class UsageStore:
         ]
         encoded = [INT8_COLUMN.encode(column) for column in columns]
         save = Query(_SAVE, [*encoded, int8(self._session.node_id)])
-        try:
-            await self._loaders.write(self._session.hold(), save)
-        except QueryFailed as error:
-            raise StorageUnavailable(f"usage could not be written: {error}") from error
+        await self.write(save)
 
     async def game_bytes(self, game_id: int) -> int | None:
         """Return the bytes of a game's document, or None if there is no such game."""

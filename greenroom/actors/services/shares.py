@@ -1,0 +1,120 @@
+"""The keeper of shares: has the database grant what is needed of plans, and gives back the rest.
+
+Only for owners with limits and with games in several partitions, where there are other nodes. One
+statement takes all shares of an owner. It runs when a call lacks something, and once a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.shares import Ask, Grant
+
+
+class ShareRecords(Protocol):
+    """The shares in the database; `persistence.usage.shares` implements it.
+
+    Every method raises `StorageUnavailable` when the database does not answer in bounded time.
+    """
+
+    async def take(self, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+        """Have this node's shares be what it asks for, as far as there is so much."""
+        ...
+
+    async def give_back(self, owner_id: int) -> None:
+        """Give back all shares of an owner that this node has."""
+        ...
+
+
+class ShareService:
+    """The shares of this node; a part of the service of usage."""
+
+    def __init__(self, ledger: Ledger, records: ShareRecords, clock: Clock) -> None:
+        """Prepare; nothing is asked for yet.
+
+        Args:
+            ledger: what is counted.
+            records: where shares are kept.
+            clock: tells the day.
+        """
+        self._ledger = ledger
+        self._records = records
+        self._clock = clock
+        self._held: set[int] = set()
+        """Owners of whom this node may have shares in the database."""
+        self._turn = trio.Lock()
+        self._woken = trio.Event()
+        ledger.needs.wake = self._wake
+
+    async def run(self) -> None:
+        """Ask for what is needed, also where no call waits for it, until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken = trio.Event()
+            try:
+                await self.take_needed()
+            except StorageUnavailable:
+                continue  # whoever needs it says so again
+
+    async def take_needed(self) -> bool:
+        """Ask for what this node lacks; return whether there was anything to ask for.
+
+        Whoever was refused should then try again.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+
+        Cancellation: shares may have been granted.
+        """
+        needs = self._ledger.needs
+        if not needs.owner_ids and not self._turn.locked():
+            return False
+        async with self._turn:
+            for owner_id in list(needs.owner_ids):
+                await self._take(owner_id)
+        return True
+
+    async def refresh(self) -> None:
+        """Give back what is not used, and hold a reserve; call it once a second, after saving.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        ledger = self._ledger
+        if not self._held and not ledger.spread:
+            return
+        shared = {owner.owner_id for owner in ledger.list_owners() if owner.shares is not None}
+        async with self._turn:
+            for owner_id in sorted(shared | self._held):
+                await self._take(owner_id, is_round=True)
+
+    async def _take(self, owner_id: int, *, is_round: bool = False) -> None:
+        """Ask for all shares of an owner, or give them back if there is nothing to share."""
+        ledger = self._ledger
+        ledger.start_day_at(self._clock.now())
+        owner = ledger.find_owner(owner_id)
+        shares = None if owner is None else owner.shares
+        if owner is None or shares is None:
+            ledger.needs.owner_ids.discard(owner_id)
+            if owner_id in self._held:
+                await self._records.give_back(owner_id)
+                self._held.discard(owner_id)
+            return
+        self._held.add(owner_id)
+        day, asks = ledger.day, shares.asks(owner.used(), owner.limits)
+        owner.settle()  # before the database hears of it: what is given back may be gone at once
+        if is_round:
+            shares.expect_more()
+        grants = await self._records.take(owner_id, day, asks)
+        if day == ledger.day and owner.shares is shares:
+            shares.take(asks, grants)
+            owner.settle()
+
+    def _wake(self) -> None:
+        self._woken.set()
