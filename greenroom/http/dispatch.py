@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from greenroom.actors.kernel.errors import Moved, Refused
@@ -373,18 +374,16 @@ class Dispatcher:
             try:
                 caller = await route.authenticate(world, endpoint.texts, request)
             except PLAN_REFUSALS as refusal:
-                caller = await self._try_again(
-                    refusal, answers, lambda: route.authenticate(world, endpoint.texts, request)
-                )
+                again = partial(route.authenticate, world, endpoint.texts, request)
+                caller = await self._try_again(refusal, answers, again)
         tenure = None if world.ownership is None else _tenure_of(world, caller)
         if not vouched:
-            too_many = self._charge_rate(route, caller, now, units)
-            if too_many is None:
-                too_many = self._charge_plan(route, request, caller)
-                if too_many is not None:
-                    too_many = await self._charge_plan_again(too_many, route, request, caller)
-            if too_many is not None:
+            if (too_many := self._charge_rate(route, caller, now, units)) is not None:
                 return too_many
+            if (too_many := self._charge_plan(route, request, caller)) is not None:
+                too_many = await self._charge_plan_again(too_many, route, request, caller)
+                if too_many is not None:
+                    return too_many
         if request.body_too_large:
             return body_too_large()
         size, key = len(request.body), ""
@@ -392,20 +391,16 @@ class Dispatcher:
             key = address_key(request.address)
             if size >= LARGE_BYTES:
                 await self._pieces.turn(key)
-            if not route.writes:
-                key = ""
-            elif not await self._limits.write_shares.enter(key, size):
+            key = key if route.writes else ""
+            if key and not await self._limits.write_shares.enter(key, size):
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
             try:
                 reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
             except PLAN_REFUSALS as refusal:
-                reply = await self._try_again(
-                    refusal,
-                    answers,
-                    lambda: endpoint.handler(caller, *arguments, *route.read(request, query)),
-                )
+                again = partial(endpoint.handler, caller, *arguments, *route.read(request, query))
+                reply = await self._try_again(refusal, answers, again)
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:

@@ -14,7 +14,7 @@ from postgres_kit import FakeWriter
 
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.plans.shares import Ask, Kind, granted
+from greenroom.actors.plans.shares import Kind, ShareAsk, granted
 from greenroom.actors.services.usage_parts import PartRow
 from greenroom.persistence.driver import DatabaseConnection, Query
 from greenroom.persistence.nodes.session import NodeSession
@@ -85,11 +85,11 @@ def part(calls: int, storage_bytes: int = 0, day: int = TODAY) -> PartRow:
     return PartRow(GAME, next(_stays), day, calls, storage_bytes, 10 * calls)
 
 
-def ask(kind: Kind, used: int, wanted: int, limit: int) -> list[Ask]:
-    return [Ask(kind, used, wanted, limit)]
+def ask(kind: Kind, used: int, wanted: int, limit: int) -> list[ShareAsk]:
+    return [ShareAsk(kind, used, wanted, limit)]
 
 
-async def share(store: UsageStore, *asks: Ask, day: int = TODAY) -> list[int]:
+async def share(store: UsageStore, *asks: ShareAsk, day: int = TODAY) -> list[int]:
     return [grant.share for grant in await store.take(OWNER, day, asks)]
 
 
@@ -98,7 +98,7 @@ async def test_the_database_grants_what_the_rule_says(nodes: Nodes):
     for _ in range(60):
         node = chance.randrange(3)
         used = chance.randint(0, 12)
-        wish = Ask("players_online", used, used + chance.randint(0, 20), 30)
+        wish = ShareAsk("players_online", used, used + chance.randint(0, 20), 30)
         (grant,) = await nodes.stores[node].take(OWNER, TODAY, [wish])
         others = sum(held) - held[node]
         held[node] = granted(wish, others)
@@ -107,7 +107,11 @@ async def test_the_database_grants_what_the_rule_says(nodes: Nodes):
 
 async def test_all_kinds_are_granted_by_one_statement_each_by_itself(nodes: Nodes):
     one, other, _ = nodes.stores
-    asks = [Ask("calls_per_day", 0, 80, 100), Ask("rooms", 1, 3, 4), Ask("storage_bytes", -5, 9, 9)]
+    asks = [
+        ShareAsk("calls_per_day", 0, 80, 100),
+        ShareAsk("rooms", 1, 3, 4),
+        ShareAsk("storage_bytes", -5, 9, 9),
+    ]
     assert await share(one, *asks) == [80, 3, 9]
     assert await share(other, *asks) == [20, 1, 0]
     (grant, *_) = await other.take(OWNER, TODAY, asks)
@@ -136,20 +140,20 @@ async def test_what_is_given_back_is_free(nodes: Nodes):
 
 async def test_a_share_of_yesterdays_calls_is_none_of_today(nodes: Nodes):
     one, other, _ = nodes.stores
-    asks = [Ask("calls_per_day", 10, 10, 10), Ask("rooms", 10, 10, 10)]
+    asks = [ShareAsk("calls_per_day", 10, 10, 10), ShareAsk("rooms", 10, 10, 10)]
     assert await share(one, *asks) == [10, 10]
-    wishes = [Ask("calls_per_day", 0, 4, 10), Ask("rooms", 0, 4, 10)]
+    wishes = [ShareAsk("calls_per_day", 0, 4, 10), ShareAsk("rooms", 0, 4, 10)]
     assert await share(other, *wishes, day=TODAY + 1) == [4, 0]
 
 
 async def test_the_share_of_a_dead_node_is_free_when_its_rooms_are_up_elsewhere(nodes: Nodes):
     one, other, third = nodes.stores
-    asks = [Ask("rooms", 9, 10, 10), Ask("calls_per_day", 9, 10, 10)]
+    asks = [ShareAsk("rooms", 9, 10, 10), ShareAsk("calls_per_day", 9, 10, 10)]
     await share(other, *asks)
     await nodes.end(1)
-    wishes = [Ask("rooms", 0, 4, 10), Ask("calls_per_day", 0, 4, 10)]
+    wishes = [ShareAsk("rooms", 0, 4, 10), ShareAsk("calls_per_day", 0, 4, 10)]
     assert await share(third, *wishes) == [0, 4]
-    assert await share(one, Ask("rooms", 9, 9, 10)) == [9]  # whoever has the rooms counts them
+    assert await share(one, ShareAsk("rooms", 9, 9, 10)) == [9]  # whoever has the rooms counts them
     await nodes.end(1, seconds_ago=6)
     await one.give_back(OWNER)
     assert await share(third, *wishes) == [4, 4]
@@ -158,9 +162,9 @@ async def test_the_share_of_a_dead_node_is_free_when_its_rooms_are_up_elsewhere(
 async def test_what_a_dead_node_has_counted_is_not_free(nodes: Nodes):
     _, other, third = nodes.stores
     await other.save_parts([part(7, 700)])
-    await other.take(OWNER, TODAY, [Ask("calls_per_day", 7, 9, 10)])
+    await other.take(OWNER, TODAY, [ShareAsk("calls_per_day", 7, 9, 10)])
     await nodes.end(1, seconds_ago=60)
-    wishes = [Ask("calls_per_day", 0, 10, 10), Ask("storage_bytes", 0, 1_000, 1_000)]
+    wishes = [ShareAsk("calls_per_day", 0, 10, 10), ShareAsk("storage_bytes", 0, 1_000, 1_000)]
     assert await share(third, *wishes) == [3, 300]
     assert await share(third, wishes[0], day=TODAY + 1) == [10]
 

@@ -33,7 +33,7 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
-from greenroom.actors.plans.shares import Kind, Needs, OwnerShares
+from greenroom.actors.plans.shares import Kind, OwnerShares, PlanNeeds
 
 Held = Literal["rooms", "players", "games"]
 """A kind of thing that is held in memory. Rooms and players are counted as `memory.py` says. Games
@@ -303,7 +303,7 @@ class Ledger:
         """The shards of open games that live in several, each with its home first."""
         self.has_others = False
         """True if other nodes count, too: games in several partitions live on several nodes."""
-        self.needs = Needs()
+        self.needs = PlanNeeds()
         self._day_ends_at = 0
         self.refused: Counter[str] = Counter()
         """How often each kind of limit has refused."""

@@ -40,7 +40,7 @@ DEAD_SECONDS: Final = 5
 """How long what a dead node held counts: until others have brought up its rooms and players."""
 
 
-class Ask(msgspec.Struct, frozen=True):
+class ShareAsk(msgspec.Struct, frozen=True):
     """A node's wish for one limit."""
 
     kind: Kind
@@ -64,7 +64,7 @@ def reserve(limit: int, nodes: int) -> int:
     return limit // (RESERVE_PARTS * max(1, nodes))
 
 
-def granted(ask: Ask, others: int) -> int:
+def granted(ask: ShareAsk, others: int) -> int:
     """Return a node's new share; the function `take_shares` of the database does the same.
 
     Args:
@@ -74,7 +74,7 @@ def granted(ask: Ask, others: int) -> int:
     return max(ask.used, min(ask.wanted, ask.limit - others))
 
 
-class Needs:
+class PlanNeeds:
     """The owners of whose plans this node needs more than it has."""
 
     __slots__ = ("answers", "owner_ids", "wake")
@@ -98,7 +98,7 @@ class OwnerShares:
 
     __slots__ = ("_exhausted", "_missing", "_needs", "_nodes", "_owner_id", "_shares")
 
-    def __init__(self, owner_id: int, needs: Needs, used: Mapping[Kind, int]) -> None:
+    def __init__(self, owner_id: int, needs: PlanNeeds, used: Mapping[Kind, int]) -> None:
         """Begin with what is used already, and no more."""
         self._owner_id = owner_id
         self._needs = needs
@@ -122,7 +122,7 @@ class OwnerShares:
         self._needs.note(self._owner_id)
         return True
 
-    def asks(self, used: Mapping[Kind, int], limits: PlanLimits) -> list[Ask]:
+    def asks(self, used: Mapping[Kind, int], limits: PlanLimits) -> list[ShareAsk]:
         """Return what to ask for: what is used and needed, and a reserve.
 
         What there is too much of is given back from now on. Needs are forgotten, for those that are
@@ -130,17 +130,17 @@ class OwnerShares:
         """
         missing, self._missing = self._missing, {}
         self._needs.owner_ids.discard(self._owner_id)
-        asks: list[Ask] = []
+        asks: list[ShareAsk] = []
         for kind in KINDS:
             limit: float = getattr(limits, f"{kind}_max")
             if not math.isinf(limit):
                 spare = max(reserve(int(limit), self._nodes), missing.get(kind, 0))
                 wanted = used[kind] + spare
-                asks.append(Ask(kind, used[kind], wanted, int(limit)))
+                asks.append(ShareAsk(kind, used[kind], wanted, int(limit)))
                 self._shares[kind] = min(self._shares[kind], wanted)
         return asks
 
-    def take(self, asks: Collection[Ask], grants: Collection[Grant]) -> None:
+    def take(self, asks: Collection[ShareAsk], grants: Collection[Grant]) -> None:
         """Note what was granted; where that is less than was wanted, there is no more for now."""
         self._needs.answers += 1
         self._shares |= {grant.kind: grant.share for grant in grants}

@@ -14,7 +14,7 @@ import trio
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.shares import Ask, Grant
+from greenroom.actors.plans.shares import Grant, ShareAsk
 
 
 class ShareRecords(Protocol):
@@ -23,7 +23,7 @@ class ShareRecords(Protocol):
     Every method raises `StorageUnavailable` when the database does not answer in bounded time.
     """
 
-    async def take(self, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+    async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         """Have this node's shares be what it asks for, as far as there is so much."""
         ...
 

@@ -1,6 +1,7 @@
--- Games in several partitions are counted at several nodes. Each writes a row of its own, and leaves
--- it when it has nothing of the game any more. The node of the game's home adds what was left, and
--- what nodes had that have ended, to its own. `stay` tells the times apart that a node has been there.
+-- Games in several partitions are counted at several nodes. Each writes a row of its own, and
+-- leaves it when it has nothing of the game any more. The node of the game's home adds what was
+-- left, and what nodes had that have ended, to its own. `stay` tells the times apart that a node
+-- has been there.
 DROP TABLE IF EXISTS usage_parts, plan_shares;  -- a restore with older code leaves them
 
 CREATE TABLE usage_parts (

@@ -1,1 +1,1 @@
-"""The use that games make of their owners' plans, in the database: by game, by node, and in shares."""
+"""The use that games make of their owners' plans, in the database: by game, node and share."""

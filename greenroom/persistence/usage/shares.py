@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from greenroom.actors.plans.shares import Ask, Grant, Kind
+from greenroom.actors.plans.shares import Grant, Kind, ShareAsk
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.usage.writing import CountStore
@@ -23,7 +23,7 @@ _GIVE_BACK: Final = Statement(
 class ShareStore(CountStore):
     """Implements the services' `ShareRecords`, whose docstrings tell what each method promises."""
 
-    async def take(self, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+    async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         """Have this node's shares be what it asks for, as far as there is so much."""
         numbers = (
             [ask.used for ask in asks],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
 from greenroom.actors.plans.plan import UNLIMITED, UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.plans.refusals import TooManyPlayersOnline
-from greenroom.actors.plans.shares import RESERVE_PARTS, Ask, Grant, granted, reserve
+from greenroom.actors.plans.shares import RESERVE_PARTS, Grant, ShareAsk, granted, reserve
 
 assert seeds.SEED is not None
 
@@ -30,7 +30,7 @@ class Shares:
     def __init__(self) -> None:
         self.held: dict[int, int] = {}
 
-    def take(self, node: int, ask: Ask) -> Grant:
+    def take(self, node: int, ask: ShareAsk) -> Grant:
         others = sum(share for other, share in self.held.items() if other != node)
         self.held[node] = granted(ask, others)
         return Grant(ask.kind, self.held[node], len(self.held))

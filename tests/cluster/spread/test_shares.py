@@ -7,6 +7,7 @@ import pytest
 import trio
 from shard_kit import LIMITED
 from spread_kit import Client, Spread, SpreadNode, open_spread
+from trio.testing import MockClock
 from usage_kit import NodeUsage
 from world_kit import Arena
 
@@ -250,7 +251,7 @@ async def test_a_node_gives_back_its_shares_when_it_has_nothing_of_the_owners_an
         assert other not in {node for _, _, node in two.spread.memory.usage.shares}
 
 
-async def test_stored_bytes_are_counted_anew_while_nobody_changes_them():
+async def test_stored_bytes_are_counted_anew_while_nobody_changes_them(autojump_clock: MockClock):
     async with open_two(storage_bytes_max=10**6) as two:
         for one in two.nodes:
             await two.spread.player(two.arena, one, data={"score": 1})

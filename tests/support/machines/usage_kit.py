@@ -10,7 +10,7 @@ import msgspec
 
 from greenroom.actors.game.messages import Game
 from greenroom.actors.plans.ledger import StoredUsage, player_bytes
-from greenroom.actors.plans.shares import OF_A_DAY, Ask, Grant, Kind, granted
+from greenroom.actors.plans.shares import OF_A_DAY, Grant, Kind, ShareAsk, granted
 from greenroom.actors.services.usage_parts import PartRow
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class MemoryUsage:
     def _is_left(self, key: tuple[int, int, int]) -> bool:
         return key in self.left or self.has_ended(key[1])
 
-    def take(self, node_id: int, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+    def take(self, node_id: int, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         ended = [key for key in self.shares if self.has_ended(key[2])]
         for key in ended:
             del self.shares[key]
@@ -154,7 +154,7 @@ class UnsharedUsage:
     async def stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
         raise AssertionError("no game is in several partitions")
 
-    async def take(self, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+    async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         raise AssertionError("no plan is shared")
 
     async def give_back(self, owner_id: int) -> None:
@@ -224,7 +224,7 @@ class NodeUsage:
         whole = self.tables.rows.get(game_id)
         return sorted([*found, *([] if whole is None else [(0, 0, whole.storage_bytes)])])
 
-    async def take(self, owner_id: int, day: int, asks: Sequence[Ask]) -> list[Grant]:
+    async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         self.taken += 1
         return await self.do(
             "take_shares", lambda: self.tables.take(self.node_id, owner_id, day, asks)
