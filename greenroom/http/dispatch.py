@@ -399,8 +399,8 @@ class Dispatcher:
             try:
                 reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
             except PLAN_REFUSALS as refusal:
-                again = partial(endpoint.handler, caller, *arguments, *route.read(request, query))
-                reply = await self._try_again(refusal, answers, again)
+                anew = partial(endpoint.handler, caller, *arguments, *route.read(request, query))
+                reply = await self._try_again(refusal, answers, anew)
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:
