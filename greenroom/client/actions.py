@@ -22,6 +22,8 @@ from greenroom.contract.allowed_values import RequestId
 from greenroom.contract.room_exchange import ResultEntry
 
 ACTION_SECONDS_MAX: Final = 30.0
+WAITING_MAX: Final = 1_024
+"""Actions of one channel that may wait for their results. Beyond it they are refused here."""
 AGAIN: Final = ',"again":true}'
 """Ends a frame that may have been sent before."""
 
@@ -77,6 +79,8 @@ class Actions:
         seconds_max: float,
     ) -> ResultEntry:
         """Ask and wait for the result; see `Channel.action`. `connected` gives the connection."""
+        if len(self._waiting) >= WAITING_MAX:
+            raise ActionRefused(f"{WAITING_MAX} actions wait for their results: wait, too", None)
         self._count += 1
         request_id = f"{self._prefix}.{self._count}"
         waiting = WaitingAction(write_action(request_id, action_type, request_data, target_id))

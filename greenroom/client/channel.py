@@ -358,12 +358,13 @@ class Channel:
                     raise
                 error = failed
             failures += 1
-            wait = pause(_BACKOFF, failures, self._chance)
-            is_late = trio.current_time() + wait > lost_at + self._reconnect_seconds_max
             if not isinstance(error, _MENDABLE):
                 self.finish(error)
                 return
-            if is_late:
+            wait = pause(_BACKOFF, failures, self._chance)
+            if isinstance(error, RateLimited):
+                wait += max(error.retry_after, 0.0)
+            if trio.current_time() + wait > lost_at + self._reconnect_seconds_max:
                 lost = ChannelLost(ABNORMAL, f"not connected again in time: {error}")
                 lost.__cause__ = error
                 self.finish(lost)

@@ -193,6 +193,10 @@ def _payload(frame: bytes) -> str:
     return frame[start:].decode()
 
 
+_NOBODYS_RESULT = (
+    '{"type":"action_result","action_id":"a","action_type":"deal","status":"completed",'
+    '"response_data":{},"target_id":17,"is_host":true,"processed_at":"2026-03-13T14:01:49Z"}'
+)
 _IGNORED = (
     ("a type that nobody knows yet", '{"type":"confetti","data":{"colour":"blue"}}'),
     ("no type", '{"data":{}}'),
@@ -201,5 +205,11 @@ _IGNORED = (
     ("no JSON", '{"type":'),
     ("nothing", ""),
     ("a receive without a sender", '{"type":"receive","command":"chat","data":{}}'),
+    (
+        "a receive of nobody",
+        '{"type":"receive","command":"chat","data":{},"sender":{"is_host":true}}',
+    ),
+    ("a result of no action of ours", _NOBODYS_RESULT),
+    ("a greeting without an id", '{"type":"connected","data":{"player_id":17}}'),
     ("an event without a name", '{"type":"event","data":{}}'),
 )

@@ -23,6 +23,7 @@ namespace Greenroom.Tests
         RoomChannel room;
         JsonArray messages = new JsonArray(), events = new JsonArray();
         long connections;
+        string end = "";
 
         ScenarioPlayer(Stream driver)
         {
@@ -90,7 +91,7 @@ namespace Greenroom.Tests
         {
             var name = error.GetType().Name;
             name = name.Substring(0, name.Length - "Exception".Length);
-            return name == "Api" ? "ApiError" : name;
+            return name == "Api" || name == "Server" ? name + "Error" : name;
         }
 
         Task<JsonObject> Obey(string verb, JsonObject order)
@@ -161,6 +162,7 @@ namespace Greenroom.Tests
             });
             room.EventReceived += happened => events.Add(happened.Name);
             room.Connected += () => connections++;
+            room.Closed += error => end = Kind(error);
             return new JsonObject();
         }
 
@@ -168,6 +170,15 @@ namespace Greenroom.Tests
         {
             var result = await room.Ask(order.GetString("action_type"), order.GetObject("request_data"));
             return new JsonObject { { "response_data", Json.Parse(result.ResponseDataJson) } };
+        }
+
+        async void ActAlone(long bytes)
+        {
+            try
+            {
+                await room.Ask("flood", new JsonObject { { "text", new string('x', (int)bytes) } });
+            }
+            catch (GreenroomException) { } // nobody waits for it
         }
 
         async Task<JsonObject> Save(JsonObject order)
@@ -199,6 +210,11 @@ namespace Greenroom.Tests
                     return new JsonObject { { "events", Drain(ref events) } };
                 case "connections":
                     return new JsonObject { { "count", connections } };
+                case "closed":
+                    return new JsonObject { { "kind", end } };
+                case "flood":
+                    for (var left = order.GetLong("count"); left > 0; left--) ActAlone(order.GetLong("bytes"));
+                    return new JsonObject();
                 case "state":
                     return new JsonObject { { "shared", room.State.Shared } };
                 case "open_fast":

@@ -2,6 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Linq;
+using System.Threading;
 
 namespace Greenroom.Tests
 {
@@ -13,6 +14,7 @@ namespace Greenroom.Tests
             CheckDeltas(Read(folder, "deltas"));
             CheckFrames(Read(folder, "frames"));
             CheckResume(Read(folder, "resume"));
+            CheckWaiting();
             FastLaneTests.Run(Read(folder, "fast_lane"));
         }
 
@@ -100,6 +102,22 @@ namespace Greenroom.Tests
             foreach (var name in new[] { "type", "id", "action_type", "target_id", "again" })
                 Check.Same(wanted.Get(name), ours.Get(name), "action: " + name);
             Check.Equal(wanted.GetDocument("request_data"), ours.GetDocument("request_data"), "action: request_data");
+        }
+
+        static void CheckWaiting()
+        {
+            var actions = new PendingActions();
+            foreach (var endless in new[] { Timeout.InfiniteTimeSpan, TimeSpan.MaxValue })
+            {
+                var asked = actions.Ask(null, "deal", "{}", null, endless);
+                actions.EndLate();
+                Check.That(!asked.IsCompleted, "a time without end does not end at once");
+            }
+            var large = actions.Ask(null, "deal", new string('x', 1 << 20), null, TimeSpan.FromSeconds(1));
+            Check.That(large.IsFaulted, "what waits is bounded in bytes");
+            var late = actions.Ask(null, "deal", "{}", null, TimeSpan.Zero);
+            actions.EndLate();
+            Check.That(late.IsFaulted, "no time at all ends at once");
         }
 
         static void CheckResume(JsonObject vectors)

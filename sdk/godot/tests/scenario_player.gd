@@ -15,7 +15,7 @@ var player = null
 var room = null
 var messages = []
 var events = []
-var connections = 0
+var end = ""
 
 
 func _initialize():
@@ -108,6 +108,7 @@ func do_connect(order):
 
 
 func _on_closed(kind, reason, begun):
+	end = kind
 	begun.finish({"error": {"kind": kind, "status": 0, "text": reason, "retry_after": 0.0, "hint": room.hint}})
 
 
@@ -149,6 +150,16 @@ func do_connections(_order):
 func do_action(order):
 	var result = yield(room.ask(order.action_type, order.request_data), "completed")
 	return answer(result, ["response_data"])
+
+
+func do_closed(_order):
+	return {"ok": {"kind": end}}
+
+
+func do_flood(order):
+	for _each in range(order.count):
+		room.ask("flood", {"text": "x".repeat(order.bytes)})
+	return {"ok": {}}
 
 
 func do_state(_order):

@@ -18,9 +18,14 @@ export function segment(text: string): string {
   return encodeURIComponent(text);
 }
 
+/** @internal Return seconds as timers take them: what is longer than 24 days would end at once. */
+export function milliseconds(seconds: number): number {
+  return Math.min(seconds * 1000, 2 ** 31 - 1);
+}
+
 /** @internal Return after so many seconds. */
 export function sleep(seconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  return new Promise((resolve) => setTimeout(resolve, milliseconds(seconds)));
 }
 
 /** Calls operations with one set of headers. */
@@ -71,7 +76,7 @@ export class Caller {
     query: object,
   ): Promise<unknown> {
     const secondsMax = this.options.answerSecondsMax ?? 30;
-    const signal = AbortSignal.timeout(secondsMax * 1000);
+    const signal = AbortSignal.timeout(milliseconds(secondsMax));
     const init: RequestInit = { method, headers: { ...this.headers }, signal, cache: "no-store" };
     if (method !== "GET") {
       init.body = JSON.stringify(body ?? {});

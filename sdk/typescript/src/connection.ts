@@ -1,5 +1,6 @@
 // One WebSocket of the control channel: opened, used, always closed.
 
+import { milliseconds } from "./caller.js";
 import { ABNORMAL, closing, ConnectionLost, type RoomClosed } from "./errors.js";
 import { type Frame, read } from "./frames.js";
 import type { Socket, SocketClass } from "./node-socket.js";
@@ -132,7 +133,7 @@ export class Connection {
     this.beganAt = performance.now();
     const silent = () => this.cut("the server does not answer");
     const secondsMax = this.options.answerSecondsMax ?? ACK_SECONDS_MAX;
-    this.patience = setTimeout(silent, secondsMax * 1000);
+    this.patience = setTimeout(silent, milliseconds(secondsMax));
     this.send('{"type":"heartbeat"}');
   }
 

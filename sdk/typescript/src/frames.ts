@@ -32,7 +32,8 @@ export function read(text: string): Frame | null {
   const data = isObject(said.data) ? said.data : {};
   switch (said.type) {
     case "connected":
-      return { type: "connected", connectionId: String(data.connection_id) };
+      if (typeof data.connection_id !== "string") return null;
+      return { type: "connected", connectionId: data.connection_id };
     case "receive":
       return readReceive(said);
     case "event":
@@ -41,6 +42,7 @@ export function read(text: string): Frame | null {
     case "sent":
       return { type: "sent", targetCount: Number(said.target_count), id: said.id };
     case "action_result":
+      if (typeof said.id !== "string" && typeof said.id !== "number") return null;
       return { type: "action_result", id: String(said.id), result: resultOf(said) };
     case "heartbeat_ack":
       return { type: "heartbeat_ack", timestamp: String(said.timestamp) };
@@ -61,12 +63,13 @@ export function read(text: string): Frame | null {
 function readReceive(said: Record<string, unknown>): Frame | null {
   const { command, sender } = said;
   if (typeof command !== "string" || !isObject(sender)) return null;
+  if (typeof sender.game_player_id !== "number") return null;
   return {
     type: "receive",
     command,
     data: said.data ?? null,
     sender: {
-      id: Number(sender.game_player_id),
+      id: sender.game_player_id,
       name: String(sender.player_name),
       isHost: sender.is_host === true,
       isServer: sender.is_server === true,

@@ -1,5 +1,6 @@
 // A realtime room as a member has it: messages both ways, over connections that may be lost.
 
+import { milliseconds } from "./caller.js";
 import { Connection, type HeartbeatOptions } from "./connection.js";
 import {
   ABNORMAL,
@@ -13,6 +14,7 @@ import {
   SeatLost,
   ServerError,
   TokenRefused,
+  UnexpectedAnswer,
 } from "./errors.js";
 import { Events } from "./events.js";
 import { countsForResume, type Frame, type Sender } from "./frames.js";
@@ -346,7 +348,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
         globalThis.removeEventListener?.("online", done);
         resolve();
       };
-      const timer = setTimeout(done, seconds * 1000);
+      const timer = setTimeout(done, milliseconds(seconds));
       globalThis.addEventListener?.("online", done);
       this.hurry = done;
     });
@@ -388,6 +390,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
     if (this.token !== null && isGood) return false;
     const mintedAt = performance.now();
     const token = await this.mint();
+    if (!isToken(token)) throw new UnexpectedAnswer("the token makes no sense: check the address");
     const roomId = token.player_info.room_id;
     if (this.id !== "" && roomId !== this.id) {
       throw new SeatLost(ABNORMAL, "the player has a seat in another room");
@@ -415,6 +418,13 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
   private whyClosed(): GreenroomError {
     return this.ended ?? new ConnectionLost(1000, "the room was closed here");
   }
+}
+
+/** Return whether an answer has all that it takes to connect. */
+function isToken(reply: Partial<TokenReply>): boolean {
+  const { token, player_info: player, realtime_server: server } = reply;
+  const texts = [token, player?.room_id, server?.host, server?.protocol];
+  return texts.every((text) => typeof text === "string") && Number.isInteger(server?.port);
 }
 
 /** Return whether it helps to connect again. */

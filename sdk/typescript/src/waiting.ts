@@ -1,5 +1,6 @@
 // Messages and actions that wait for the server's answer, across connections that are lost.
 
+import { milliseconds } from "./caller.js";
 import type { Connection } from "./connection.js";
 import {
   ActionFailed,
@@ -101,7 +102,7 @@ export class Actions {
     connection?.send(text);
     const late = setTimeout(() => {
       pop(this.waiting, id)?.reject(new ActionLost(`no result has come within ${secondsMax} s`));
-    }, secondsMax * 1000);
+    }, milliseconds(secondsMax));
     try {
       return await answered;
     } finally {

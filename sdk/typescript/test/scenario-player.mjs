@@ -44,6 +44,14 @@ const verbs = {
     );
     room.on("event", (name) => events.push(name));
   },
+  closed() {
+    return { kind: room.error?.name ?? "" };
+  },
+  flood({ count, bytes }) {
+    for (let each = 0; each < count; each++) {
+      room.action("flood", { text: "x".repeat(bytes) }).catch(() => {});
+    }
+  },
   send({ command, data, target }) {
     room.send(command, data, target).catch(() => {}); // lost on the way, as any message may be
   },

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { refusal } from "../dist/errors.js";
@@ -260,6 +261,26 @@ test("what waits is bounded in number and bytes", async () => {
   wire.bufferedAmount = 2 << 20;
   await assert.rejects(room.action("a", {}), sdk.ActionRefused);
   await room.close();
+});
+
+test("a time without end does not end at once", async () => {
+  const endless = { heartbeatSeconds: 0.01, answerSecondsMax: Infinity, reconnectSecondsMax: Infinity };
+  const [room, wire] = await open(endless);
+  const asked = room.action("deal", {}, { secondsMax: Infinity });
+  while (wire.sent.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(room.status, "connected");
+  const { id } = wire.sent[0];
+  wire.say({ type: "action_result", id, action_type: "deal", status: "completed", response_data: 7 });
+  assert.equal((await asked).response_data, 7);
+  await room.close();
+  const http = createServer((_, answer) => answer.end('{"success":true,"utc":"now"}'));
+  await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${http.address().port}`;
+  const game = new sdk.Game(url, "gr_api_x", { answerSecondsMax: Infinity });
+  assert.equal((await game.time()).utc, "now");
+  http.closeAllConnections();
+  http.close();
 });
 
 test("a room that is over says why, and connects no more", async () => {

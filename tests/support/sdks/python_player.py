@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import trio
 
 from greenroom.client import ApiError, Event, Game, GreenroomError, Player, Receive
 from greenroom.client.channel import Channel
+from greenroom.client.messages import Message
 
 Answer = dict[str, Any]
 
@@ -27,6 +28,7 @@ class ScenarioPlayer:
         self._game: Game
         self._player: Player
         self._channel: Channel
+        self._end = ""
 
     async def answer(self, order: Answer) -> Answer:
         """Carry out an order; return the line that answers it."""
@@ -79,19 +81,28 @@ class ScenarioPlayer:
         return {}
 
     async def _listen(self) -> None:
-        async for message in self._channel:
-            if isinstance(message, Event):
-                self._events.append(message.event)
-            elif isinstance(message, Receive):
-                self._messages.append(
-                    {
-                        "command": message.command,
-                        "data": message.data,
-                        "sender_id": message.sender_id,
-                        "is_server": message.sender_is_server,
-                        "is_fast": message.is_fast,
-                    }
-                )
+        try:
+            async for message in self._channel:
+                self._note(message)
+        except GreenroomError as error:
+            self._end = type(error).__name__
+
+    def _note(self, message: Message) -> None:
+        if isinstance(message, Event):
+            self._events.append(message.event)
+        elif isinstance(message, Receive):
+            self._messages.append(
+                {
+                    "command": message.command,
+                    "data": message.data,
+                    "sender_id": message.sender_id,
+                    "is_server": message.sender_is_server,
+                    "is_fast": message.is_fast,
+                }
+            )
+
+    async def do_closed(self, _order: Answer) -> Answer:
+        return {"kind": self._end}
 
     async def do_send(self, order: Answer) -> Answer:
         await self._channel.send(order["command"], order["data"], target=order["target"])
@@ -111,6 +122,15 @@ class ScenarioPlayer:
     async def do_action(self, order: Answer) -> Answer:
         result = await self._channel.action(order["action_type"], order["request_data"])
         return {"response_data": result.response_data}
+
+    async def do_flood(self, order: Answer) -> Answer:
+        for _ in range(order["count"]):
+            self._nursery.start_soon(self._act_alone, "x" * order["bytes"])
+        return {}
+
+    async def _act_alone(self, text: str) -> None:
+        with suppress(GreenroomError):
+            await self._channel.action("flood", {"text": text})
 
     async def do_state(self, _order: Answer) -> Answer:
         return {"shared": self._channel.state}

@@ -3,8 +3,11 @@ import { decidePause, RETRIES } from "./retries.js";
 export function segment(text) {
     return encodeURIComponent(text);
 }
+export function milliseconds(seconds) {
+    return Math.min(seconds * 1000, 2 ** 31 - 1);
+}
 export function sleep(seconds) {
-    return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    return new Promise((resolve) => setTimeout(resolve, milliseconds(seconds)));
 }
 export class Caller {
     url;
@@ -36,7 +39,7 @@ export class Caller {
     }
     async attempt(method, path, body, query) {
         const secondsMax = this.options.answerSecondsMax ?? 30;
-        const signal = AbortSignal.timeout(secondsMax * 1000);
+        const signal = AbortSignal.timeout(milliseconds(secondsMax));
         const init = { method, headers: { ...this.headers }, signal, cache: "no-store" };
         if (method !== "GET") {
             init.body = JSON.stringify(body ?? {});

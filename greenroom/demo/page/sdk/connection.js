@@ -1,3 +1,4 @@
+import { milliseconds } from "./caller.js";
 import { ABNORMAL, closing, ConnectionLost } from "./errors.js";
 import { read } from "./frames.js";
 const GREETING_SECONDS_MAX = 15;
@@ -99,7 +100,7 @@ export class Connection {
         this.beganAt = performance.now();
         const silent = () => this.cut("the server does not answer");
         const secondsMax = this.options.answerSecondsMax ?? ACK_SECONDS_MAX;
-        this.patience = setTimeout(silent, secondsMax * 1000);
+        this.patience = setTimeout(silent, milliseconds(secondsMax));
         this.send('{"type":"heartbeat"}');
     }
     end(error) {

@@ -7,7 +7,9 @@ export function read(text) {
     const data = isObject(said.data) ? said.data : {};
     switch (said.type) {
         case "connected":
-            return { type: "connected", connectionId: String(data.connection_id) };
+            if (typeof data.connection_id !== "string")
+                return null;
+            return { type: "connected", connectionId: data.connection_id };
         case "receive":
             return readReceive(said);
         case "event":
@@ -17,6 +19,8 @@ export function read(text) {
         case "sent":
             return { type: "sent", targetCount: Number(said.target_count), id: said.id };
         case "action_result":
+            if (typeof said.id !== "string" && typeof said.id !== "number")
+                return null;
             return { type: "action_result", id: String(said.id), result: resultOf(said) };
         case "heartbeat_ack":
             return { type: "heartbeat_ack", timestamp: String(said.timestamp) };
@@ -37,12 +41,14 @@ function readReceive(said) {
     const { command, sender } = said;
     if (typeof command !== "string" || !isObject(sender))
         return null;
+    if (typeof sender.game_player_id !== "number")
+        return null;
     return {
         type: "receive",
         command,
         data: said.data ?? null,
         sender: {
-            id: Number(sender.game_player_id),
+            id: sender.game_player_id,
             name: String(sender.player_name),
             isHost: sender.is_host === true,
             isServer: sender.is_server === true,

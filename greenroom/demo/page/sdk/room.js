@@ -1,5 +1,6 @@
+import { milliseconds } from "./caller.js";
 import { Connection } from "./connection.js";
-import { ABNORMAL, ActionRefused, ApiError, ConnectionFailed, ConnectionLost, MessageRefused, RateLimited, SeatLost, ServerError, TokenRefused, } from "./errors.js";
+import { ABNORMAL, ActionRefused, ApiError, ConnectionFailed, ConnectionLost, MessageRefused, RateLimited, SeatLost, ServerError, TokenRefused, UnexpectedAnswer, } from "./errors.js";
 import { Events } from "./events.js";
 import { countsForResume } from "./frames.js";
 import { NodeSocket } from "./node-socket.js";
@@ -197,7 +198,7 @@ export class Room extends Events {
                 globalThis.removeEventListener?.("online", done);
                 resolve();
             };
-            const timer = setTimeout(done, seconds * 1000);
+            const timer = setTimeout(done, milliseconds(seconds));
             globalThis.addEventListener?.("online", done);
             this.hurry = done;
         });
@@ -239,6 +240,8 @@ export class Room extends Events {
             return false;
         const mintedAt = performance.now();
         const token = await this.mint();
+        if (!isToken(token))
+            throw new UnexpectedAnswer("the token makes no sense: check the address");
         const roomId = token.player_info.room_id;
         if (this.id !== "" && roomId !== this.id) {
             throw new SeatLost(ABNORMAL, "the player has a seat in another room");
@@ -264,6 +267,11 @@ export class Room extends Events {
     whyClosed() {
         return this.ended ?? new ConnectionLost(1000, "the room was closed here");
     }
+}
+function isToken(reply) {
+    const { token, player_info: player, realtime_server: server } = reply;
+    const texts = [token, player?.room_id, server?.host, server?.protocol];
+    return texts.every((text) => typeof text === "string") && Number.isInteger(server?.port);
 }
 function isMendable(error) {
     if (error instanceof RateLimited || error instanceof ServerError)

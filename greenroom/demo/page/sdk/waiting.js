@@ -1,3 +1,4 @@
+import { milliseconds } from "./caller.js";
 import { ActionFailed, ActionLost, ActionRefused, ConnectionLost, MessageRefused, } from "./errors.js";
 export const WAITING_MAX = 1024;
 export const BUFFERED_BYTES_MAX = 1 << 20;
@@ -60,7 +61,7 @@ export class Actions {
         connection?.send(text);
         const late = setTimeout(() => {
             pop(this.waiting, id)?.reject(new ActionLost(`no result has come within ${secondsMax} s`));
-        }, secondsMax * 1000);
+        }, milliseconds(secondsMax));
         try {
             return await answered;
         }

@@ -152,9 +152,14 @@ namespace Greenroom
             {
                 if (status < 400)
                     throw new UnexpectedAnswerException("The answer is no JSON object: is this a Greenroom server?", error);
-                found = new JsonObject { { "error", answer.ReasonPhrase } };
+                found = new JsonObject();
             }
             if (status == 200 && found.GetBool("success")) return found;
+            if (found.GetString("error") == null)
+            {
+                if (status < 400) throw new UnexpectedAnswerException("The answer has neither success nor error");
+                found["error"] = "HTTP status " + status;
+            }
             throw Refusal(status, found, answer);
         }
 
@@ -167,18 +172,14 @@ namespace Greenroom
                 case 404: return new NotFoundException(status, found);
                 case 429: return new RateLimitedException(status, found, RetryAfter(found, answer));
             }
-            if (status >= 500) return new ServerException(status, found);
-            if (found.GetString("error") == null)
-                return new UnexpectedAnswerException("The answer has neither success nor error");
-            return new ApiException(status, found);
+            return status >= 500 ? new ServerException(status, found) : new ApiException(status, found);
         }
 
         static TimeSpan RetryAfter(JsonObject found, HttpResponseMessage answer)
         {
-            var seconds = found.GetOptionalDouble("retry_after");
             var header = answer.Headers.RetryAfter;
-            if (seconds == null && header != null && header.Delta != null) return header.Delta.Value;
-            return TimeSpan.FromSeconds(Math.Min(Math.Max(seconds ?? 1.0, 0.0), 86400.0));
+            var ofHeader = header == null ? null : header.Delta;
+            return found.GetSeconds("retry_after") ?? ofHeader ?? TimeSpan.FromSeconds(1.0);
         }
 
         /// <summary>Return whether the server cannot have got the call: there was no connection.</summary>

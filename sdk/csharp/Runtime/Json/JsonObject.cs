@@ -58,6 +58,15 @@ namespace Greenroom
             return value is long ? (double)(long)value : (double?)null;
         }
 
+        /// <summary>Return a time that a server has named in seconds, a day at most; null where there is
+        /// none.</summary>
+        internal TimeSpan? GetSeconds(string name)
+        {
+            var seconds = GetOptionalDouble(name);
+            if (seconds == null) return null;
+            return TimeSpan.FromSeconds(Math.Min(Math.Max(seconds.Value, 0.0), 86400.0));
+        }
+
         /// <summary>Return an object, or null where there is none.</summary>
         public JsonObject GetObject(string name)
         {

@@ -120,6 +120,8 @@ namespace Greenroom
                 if (isEnding) throw new OperationCanceledException();
                 if (!started.Task.IsCompleted || !IsMendable(error)) return error;
                 var wait = Backoff.Pause(BackoffFirst, BackoffMax, failures + 1, chance);
+                var limited = error as RateLimitedException;
+                if (limited != null) wait += limited.RetryAfter;
                 if (away.Elapsed + wait > options.ReconnectTimeMax)
                     return new ChannelLostException(Abnormal, "not connected again in time: " + error.Message);
                 await Task.Delay(wait, ending.Token).ConfigureAwait(false);
@@ -165,6 +167,8 @@ namespace Greenroom
         {
             if (token != null && tokenAge.Elapsed < TokenTimeMax) return false;
             var minted = await mint(ending.Token).ConfigureAwait(false);
+            if (!minted.IsSensible)
+                throw new UnexpectedAnswerException("The token makes no sense: check the address");
             if (minted.PlayerInfo.RoomId != roomId)
                 throw new SeatLostException(Abnormal, "the player has a seat in another room");
             token = minted;

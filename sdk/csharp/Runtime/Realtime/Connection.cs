@@ -101,16 +101,29 @@ namespace Greenroom
         /// <exception cref="OutboxFullException">More than a MiB waits: the server takes nothing.</exception>
         internal void Put(string text)
         {
+            if (!TryPut(text, OutboxBytesMax))
+                throw new OutboxFullException("The connection takes nothing: send less, or wait");
+        }
+
+        /// <summary>Queue a message that has waited for this connection: whatever waits has bounds of its
+        /// own.</summary>
+        internal void PutWaiting(string text)
+        {
+            TryPut(text, int.MaxValue);
+        }
+
+        bool TryPut(string text, int bytesMax)
+        {
             var bytes = Encoding.UTF8.GetBytes(text);
             lock (outbox)
             {
-                if (outboxBytes + bytes.Length > OutboxBytesMax && outbox.Count > 0)
-                    throw new OutboxFullException("The connection takes nothing: send less, or wait");
+                if (outboxBytes + (long)bytes.Length > bytesMax && outbox.Count > 0) return false;
                 outbox.Enqueue(bytes);
                 outboxBytes += bytes.Length;
-                if (isSending) return;
+                if (isSending) return true;
                 isSending = true;
                 sending = Task.Run(new Func<Task>(SendAll));
+                return true;
             }
         }
 

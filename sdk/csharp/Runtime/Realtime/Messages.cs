@@ -86,11 +86,10 @@ namespace Greenroom
         internal static Complaint Read(JsonObject frame)
         {
             var about = frame.GetObject("data") ?? new JsonObject();
-            var seconds = about.GetOptionalDouble("retry_after");
             return new Complaint
             {
                 Text = about.GetString("message") ?? "",
-                RetryAfter = seconds == null ? (TimeSpan?)null : TimeSpan.FromSeconds(seconds.Value),
+                RetryAfter = about.GetSeconds("retry_after"),
                 RequestId = frame.GetString("id"),
             };
         }

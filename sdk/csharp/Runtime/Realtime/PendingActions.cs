@@ -2,6 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.Linq;
+using System.Threading;
 using System.Threading.Tasks;
 
 namespace Greenroom
@@ -9,6 +10,8 @@ namespace Greenroom
     /// <summary>The actions of one channel that have no result yet, in the order of their calls.</summary>
     internal sealed class PendingActions
     {
+        const int CountMax = 1024;
+        const int CharactersMax = 1 << 20;
         static readonly Stopwatch Clock = Stopwatch.StartNew();
 
         sealed class Waiting
@@ -29,10 +32,15 @@ namespace Greenroom
         readonly List<Waiting> waiting = new List<Waiting>();
         int count;
 
-        /// <summary>Note an action, and ask for it if there is a connection.</summary>
+        /// <summary>Note an action, and ask for it if there is a connection. It is refused if too many wait.</summary>
         internal Task<ResultEntry> Ask(
             Connection connection, string actionType, string requestDataJson, long? targetId, TimeSpan timeMax)
         {
+            if (IsFull(requestDataJson))
+            {
+                var text = "Too many actions wait for their results: wait, too";
+                return Task.FromException<ResultEntry>(new ActionRefusedException(new Complaint { Text = text }));
+            }
             var action = new Waiting
             {
                 Id = prefix + "." + ++count,
@@ -40,23 +48,39 @@ namespace Greenroom
                 RequestDataJson = requestDataJson,
                 TargetId = targetId,
                 TimeMax = timeMax,
-                Until = Clock.Elapsed + timeMax,
+                Until = After(timeMax),
             };
-            if (connection != null) Send(connection, action);
+            if (connection != null)
+            {
+                action.Connections++;
+                connection.Put(action.Frame);
+            }
             waiting.Add(action);
             return action.Outcome.Task;
         }
 
-        static void Send(Connection connection, Waiting action)
+        /// <summary>Return whether one more action is one too many; a large one may wait alone.</summary>
+        bool IsFull(string requestDataJson)
         {
-            action.Connections++;
-            connection.Put(action.Frame);
+            var characters = waiting.Sum(each => (long)each.RequestDataJson.Length) + requestDataJson.Length;
+            return waiting.Count >= CountMax || (waiting.Count > 0 && characters > CharactersMax);
+        }
+
+        static TimeSpan After(TimeSpan timeMax)
+        {
+            var now = Clock.Elapsed;
+            var isEndless = timeMax == Timeout.InfiniteTimeSpan || timeMax > TimeSpan.MaxValue - now;
+            return isEndless ? TimeSpan.MaxValue : now + timeMax;
         }
 
         /// <summary>Ask again over a new connection for all that have no answer. The server takes none twice.</summary>
         internal void AskAgain(Connection connection)
         {
-            foreach (var action in waiting.ToArray()) Send(connection, action);
+            foreach (var action in waiting)
+            {
+                action.Connections++;
+                connection.PutWaiting(action.Frame);
+            }
         }
 
         /// <summary>Give a result to the action that it belongs to, if it still waits.</summary>

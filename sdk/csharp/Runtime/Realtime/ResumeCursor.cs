@@ -51,9 +51,11 @@ namespace Greenroom
             {
                 case null: return null;
                 case "receive":
-                    return frame.GetObject("sender") != null && frame.GetString("command") != null ? frame : null;
+                    var sender = frame.GetObject("sender");
+                    var isOfSomebody = sender != null && sender.GetOptionalLong("game_player_id") != null;
+                    return isOfSomebody && frame.GetString("command") != null ? frame : null;
                 case "event": return frame.GetString("event") != null ? frame : null;
-                case "action_result": return frame.GetString("id") != null ? frame : null;
+                case "action_result": return frame.Get("id") is string || frame.Get("id") is long ? frame : null;
                 default: return frame;
             }
         }

@@ -16,11 +16,13 @@ namespace Greenroom
     public sealed class RoomChannel : IDisposable
     {
         const int UnsentMax = 256;
+        const int UnsentCharactersMax = 1 << 20;
         static readonly TimeSpan ActionTimeMax = TimeSpan.FromSeconds(30);
 
         readonly ChannelLink link;
         readonly PendingActions actions = new PendingActions();
         readonly List<string> unsent = new List<string>();
+        int unsentCharacters;
         readonly Dictionary<string, Action<RoomMessage>> handlers = new Dictionary<string, Action<RoomMessage>>();
         readonly Dictionary<ushort, uint> streams = new Dictionary<ushort, uint>();
         Connection connection;
@@ -117,8 +119,9 @@ namespace Greenroom
             if (State.IsLost) AskState();
             if (wantsLane) Put(Frames.OpenUdp);
             actions.AskAgain(opened);
-            foreach (var text in unsent) Put(text);
+            foreach (var text in unsent) opened.PutWaiting(text);
             unsent.Clear();
+            unsentCharacters = 0;
             if (Connected != null) Connected();
         }
 
@@ -250,8 +253,16 @@ namespace Greenroom
             ThrowIfOver();
             var text = Frames.Send(command, dataJson, target, targetIds ?? new long[0]);
             if (connection != null) connection.Put(text);
-            else if (unsent.Count < UnsentMax) unsent.Add(text);
-            else throw new OutboxFullException(UnsentMax + " messages wait for a connection: wait, too");
+            else KeepUnsent(text);
+        }
+
+        void KeepUnsent(string text)
+        {
+            var isTooLong = unsent.Count > 0 && unsentCharacters + (long)text.Length > UnsentCharactersMax;
+            if (unsent.Count >= UnsentMax || isTooLong)
+                throw new OutboxFullException(unsent.Count + " messages wait for a connection: wait, too");
+            unsent.Add(text);
+            unsentCharacters += text.Length;
         }
 
         /// <summary>
@@ -262,6 +273,7 @@ namespace Greenroom
         /// <param name="requestData">An object that Json.Write takes; null for an empty one.</param>
         /// <param name="targetId">The member; null is the host. Only the host may ask another member.</param>
         /// <param name="timeMax">How long to wait for the result; 30 s if left out.</param>
+        /// <exception cref="OutboxFullException">Too much waits to be sent; nothing was sent.</exception>
         /// <exception cref="ActionRefusedException">It was not taken; nothing has changed.</exception>
         /// <exception cref="ActionFailedException">It was settled, and has failed.</exception>
         /// <exception cref="ActionLostException">No result came; it may have happened, or happen yet.</exception>

@@ -9,6 +9,8 @@ const Refusals = preload("../generated/refusals.gd")
 const Shapes = preload("../generated/shapes.gd")
 const Backoff = preload("backoff.gd")
 
+# What the client of a request does once something has been sent.
+const SENT = [HTTPClient.STATUS_CONNECTED, HTTPClient.STATUS_REQUESTING, HTTPClient.STATUS_BODY]
 const METHODS = {"GET": HTTPClient.METHOD_GET, "POST": HTTPClient.METHOD_POST, "PUT": HTTPClient.METHOD_PUT}
 
 # The server's address, such as https://game.example.
@@ -21,6 +23,8 @@ var answer_seconds_max = 15
 var attempts_max = 5
 # Seconds from the first attempt to the beginning of the last.
 var repeat_seconds_max = 30.0
+# The attempts under way, by their requests.
+var _attempts = {}
 
 
 # Begin a call; its `completed` gives a result.
@@ -53,6 +57,8 @@ static func _query(fields):
 func _attempt(attempt):
 	var request = HTTPRequest.new()
 	add_child(request)
+	attempt.was_sent = false
+	_attempts[request] = attempt
 	request.timeout = answer_seconds_max
 	Platform.link(request, "request_completed", self, "_on_answer", [request, attempt])
 	var sent = ["Content-Type: application/json"]
@@ -60,16 +66,26 @@ func _attempt(attempt):
 		sent.append("%s: %s" % [header, headers[header]])
 	var error = Platform.begin(request, attempt.url, sent, attempt.method, attempt.body)
 	if error != OK:
+		_attempts.erase(request)
 		request.queue_free()
 		_settle(attempt, Result.new().fail(Result.CONNECTION_FAILED, "The request cannot be made: %d" % error))
 
 
+# Note what is sent. An answer that breaks off ends a request with the same result as no connection.
+func _process(_delta):
+	for request in _attempts:
+		if request.get_http_client_status() in SENT:
+			_attempts[request].was_sent = true
+
+
 func _on_answer(outcome, status, its_headers, bytes, request, attempt):
+	_attempts.erase(request)
 	request.queue_free()
 	var result = Result.new()
 	if outcome != HTTPRequest.RESULT_SUCCESS:
-		var is_unsent = outcome in [HTTPRequest.RESULT_CANT_CONNECT, HTTPRequest.RESULT_CANT_RESOLVE]
-		result.fail(Result.CONNECTION_FAILED, "No answer (result %d of HTTPRequest)" % outcome, not is_unsent)
+		var is_refused = outcome in [HTTPRequest.RESULT_CANT_CONNECT, HTTPRequest.RESULT_CANT_RESOLVE]
+		var was_sent = attempt.was_sent or not is_refused
+		result.fail(Result.CONNECTION_FAILED, "No answer (result %d of HTTPRequest)" % outcome, was_sent)
 	else:
 		var answer = Platform.parse(bytes.get_string_from_utf8())
 		var is_good = status == 200 and typeof(answer) == TYPE_DICTIONARY and answer.get("success") == true
@@ -82,8 +98,9 @@ func _on_answer(outcome, status, its_headers, bytes, request, attempt):
 
 static func _retry_after(its_headers):
 	for header in its_headers:
-		if header.to_lower().begins_with("retry-after:"):
-			return float(header.substr(12).strip_edges())
+		var seconds = header.substr(12).strip_edges()
+		if header.to_lower().begins_with("retry-after:") and seconds.is_valid_float():
+			return float(seconds)
 	return 1.0
 
 

@@ -1,5 +1,7 @@
 # The result of a call, or of an action. Look at `is_ok` first.
 
+const Shape = preload("shape.gd")
+
 # Whether the server did it.
 var is_ok = false
 # The answer, by the names of the API; empty after an error.
@@ -84,8 +86,8 @@ func refuse(http_status, answer, codes, header_seconds):
 	kind = _kind_of(http_status)
 	error = answer.error
 	code = codes.get("%d %s" % [http_status, error], "")
-	hint = str(answer.get("hint", ""))
-	retry_after = float(answer.get("retry_after", header_seconds))
-	if answer.has("ban_info"):
+	hint = Shape.text(answer.get("hint"))
+	retry_after = Shape.seconds(answer.get("retry_after"), header_seconds)
+	if typeof(answer.get("ban_info")) == TYPE_DICTIONARY:
 		data = {"ban_info": answer.ban_info}
 	return self

@@ -20,5 +20,25 @@ static func _read_field(value, shape, shapes):
 				entries.append(_read_field(entry, shape[0], shapes))
 		return entries
 	if shape == "int":
-		return int(value)
+		return whole(value)
 	return read(value, shape, shapes) if typeof(value) == TYPE_DICTIONARY else value
+
+
+# Return a whole number; 0 for anything that is none, and for one that no integer can hold.
+static func whole(value):
+	if typeof(value) == TYPE_STRING:
+		return int(value)
+	return int(value) if is_number(value) and abs(value) < 9.2e18 else 0
+
+
+# Return a number of seconds that a server has named, or the default for anything else.
+static func seconds(value, otherwise = 0.0):
+	return float(value) if is_number(value) and value >= 0.0 else otherwise
+
+
+static func text(value):
+	return value if typeof(value) == TYPE_STRING else ""
+
+
+static func is_number(value):
+	return typeof(value) == TYPE_INT or typeof(value) == typeof(0.0)

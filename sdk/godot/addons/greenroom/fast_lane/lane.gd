@@ -4,6 +4,7 @@
 const Cipher = preload("chacha20_poly1305.gd")
 const FastFrames = preload("fast_frames.gd")
 const LaneEnd = preload("lane_end.gd")
+const Shape = preload("../calls/shape.gd")
 
 const OPENING_PING_SECONDS = 0.25
 const REOPEN_SECONDS = 1.0
@@ -31,9 +32,9 @@ func setup(keys):
 	if client_key.size() != Cipher.KEY_BYTES or server_key.size() != Cipher.KEY_BYTES:
 		return false
 	_host = str(keys.get("host", "")).lstrip("[").rstrip("]")
-	_port = int(keys.get("port", 0))
-	_ping_seconds = max(float(keys.get("ping_seconds", 10.0)), OPENING_PING_SECONDS)
-	_end.setup(session, client_key, server_key, float(keys.get("silent_seconds_max", 30.0)))
+	_port = Shape.whole(keys.get("port"))
+	_ping_seconds = max(Shape.seconds(keys.get("ping_seconds"), 10.0), OPENING_PING_SECONDS)
+	_end.setup(session, client_key, server_key, Shape.seconds(keys.get("silent_seconds_max"), 30.0))
 	return true
 
 

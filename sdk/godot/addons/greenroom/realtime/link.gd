@@ -6,6 +6,7 @@ const Frames = preload("frames.gd")
 const Platform = preload("../platform/platform.gd")
 const Result = preload("../calls/result.gd")
 const ResumeCursor = preload("resume_cursor.gd")
+const Shape = preload("../calls/shape.gd")
 const Socket = preload("../platform/socket.gd")
 
 const ABNORMAL = 1006
@@ -95,10 +96,9 @@ func take(now):
 		if not ResumeCursor.is_sensible(frame):
 			continue
 		if frame.type == "connected":
-			_greet(now, frame.get("data", {}))
+			_greet(now, frame.data)
 		elif frame.type == "refused":
-			var said = frame.data.get("hint")
-			hint = said if typeof(said) == TYPE_STRING else ""
+			hint = Shape.text(frame.data.get("hint"))
 		elif frame.type == "heartbeat_ack":
 			_deadline = 0.0
 		elif _state == OPEN:
@@ -123,10 +123,12 @@ func _on_token(result):
 	var now = Platform.milliseconds() / 1000.0
 	if not result.is_ok:
 		if result.kind in [Result.CONNECTION_FAILED, Result.RATE_LIMITED, Result.SERVER_FAILED]:
-			_lose(now, ABNORMAL, result.error)
+			_lose(now, ABNORMAL, result.error, result.retry_after)
 		else:
 			hint = result.hint
 			_end(result.kind, result.error)
+	elif not _is_token(result.data):
+		_end(Result.UNEXPECTED, "The token that the server has sent makes no sense: check the address")
 	elif result.data.player_info.room_id != _room_id:
 		_end("SeatLost", "the player has a seat in another room")
 	else:
@@ -134,6 +136,17 @@ func _on_token(result):
 		_minted_at = now
 		_is_new_token = true
 		_open(now)
+
+
+static func _is_token(found):
+	var who = found.get("player_info")
+	var server = found.get("realtime_server")
+	if typeof(found.get("token")) != TYPE_STRING or typeof(who) != TYPE_DICTIONARY:
+		return false
+	if typeof(who.get("room_id")) != TYPE_STRING or typeof(server) != TYPE_DICTIONARY:
+		return false
+	var is_text = typeof(server.get("host")) == TYPE_STRING and typeof(server.get("protocol")) == TYPE_STRING
+	return is_text and Shape.whole(server.get("port")) > 0
 
 
 func _open(now):
@@ -170,7 +183,7 @@ func _check(now):
 		put(Frames.HEARTBEAT)
 
 
-func _lose(now, code, reason):
+func _lose(now, code, reason, retry_after = 0.0):
 	var was_open = _state == OPEN
 	if _socket != null:
 		_socket.cut()
@@ -192,7 +205,7 @@ func _lose(now, code, reason):
 		_end(kind, reason)
 		return
 	_failures += 1
-	_next_at = now + Backoff.pause(_failures, BACKOFF_SECONDS, BACKOFF_SECONDS_MAX)
+	_next_at = now + retry_after + Backoff.pause(_failures, BACKOFF_SECONDS, BACKOFF_SECONDS_MAX)
 	if _next_at > _lost_at + reconnect_seconds_max:
 		_end("ChannelLost", "not connected again in time: %s" % reason)
 

@@ -3,10 +3,26 @@
 const Call = preload("../calls/call.gd")
 const Result = preload("../calls/result.gd")
 const Frames = preload("frames.gd")
+const Shape = preload("../calls/shape.gd")
 
-var _prefix = "%08x" % (randi() % 4294967296)  # no other run of the game has these ids
+# Actions that may wait for their results. Beyond it they are refused here.
+const WAITING_MAX = 1024
+
+var _prefix = _random_text()  # no other run of the game has these ids
 var _count = 0
 var _waiting = {}
+
+
+# Return a random text. It needs a source of its own: Godot 3 begins each run with the same numbers.
+static func _random_text():
+	var chance = RandomNumberGenerator.new()
+	chance.randomize()
+	return "%08x%08x" % [chance.randi(), chance.randi()]
+
+
+# Return whether as many wait as may.
+func is_full():
+	return _waiting.size() >= WAITING_MAX
 
 
 # Note an action; return the frame that asks for it, and the call that gives its result.
@@ -55,11 +71,11 @@ func refuse(frame):
 	var id = frame.get("id")
 	if not _waiting.has(id):
 		return false
-	var about = frame.get("data", {})
+	var about = frame.data
 	var is_sent_again = _waiting[id].connections > 1  # the first time it may have been taken
 	var kind = Result.ACTION_LOST if is_sent_again else Result.ACTION_REFUSED
-	var result = Result.new().fail(kind, str(about.get("message", "")), is_sent_again)
-	result.retry_after = float(about.get("retry_after", 0.0))
+	var result = Result.new().fail(kind, Shape.text(about.get("message")), is_sent_again)
+	result.retry_after = Shape.seconds(about.get("retry_after"))
 	_end(id, result)
 	return true
 

@@ -1,5 +1,7 @@
 # How much has come on a connection, so that the next one begins where it ended.
 
+const Shape = preload("../calls/shape.gd")
+
 # How many of the frames that count have come.
 var sequence = 0
 var _connection_id = ""
@@ -12,7 +14,7 @@ func query():
 
 # Note the greeting of a new connection.
 func begin(connected):
-	_connection_id = str(connected.get("connection_id", ""))
+	_connection_id = connected.connection_id
 	sequence = 0
 
 
@@ -35,9 +37,16 @@ static func is_sensible(frame):
 		return false
 	match frame.type:
 		"receive":
-			return typeof(frame.get("sender")) == TYPE_DICTIONARY and typeof(frame.get("command")) == TYPE_STRING
+			var sender = frame.get("sender")
+			var is_known = typeof(sender) == TYPE_DICTIONARY and Shape.is_number(sender.get("game_player_id"))
+			return is_known and typeof(frame.get("command")) == TYPE_STRING
 		"event":
 			return typeof(frame.get("event")) == TYPE_STRING
-		"refused":
+		"action_result":
+			return typeof(frame.get("id")) == TYPE_STRING or Shape.is_number(frame.get("id"))
+		"connected":
+			var about = frame.get("data")
+			return typeof(about) == TYPE_DICTIONARY and typeof(about.get("connection_id")) == TYPE_STRING
+		"refused", "error":
 			return typeof(frame.get("data")) == TYPE_DICTIONARY
 	return true

@@ -23,11 +23,13 @@ signal message_sent(command, target_count)
 # The server has not taken a message of ours. With `retry_after` above 0, try again after so many seconds.
 signal complained(text, retry_after)
 
+const Call = preload("../calls/call.gd")
 const FastFrames = preload("../fast_lane/fast_frames.gd")
 const Frames = preload("frames.gd")
 const PendingActions = preload("pending_actions.gd")
 const Platform = preload("../platform/platform.gd")
 const Result = preload("../calls/result.gd")
+const Shape = preload("../calls/shape.gd")
 const ResumeCursor = preload("resume_cursor.gd")
 const RoomState = preload("room_state.gd")
 const Lane = preload("../fast_lane/lane.gd")
@@ -107,8 +109,13 @@ func send(command, data = {}, target = "all", target_ids = []):
 
 
 # Ask a member for something; 0 is the host. Only the host may ask another member. It happens once at most,
-# over lost connections, too. The `completed` of what is returned gives a result, with `data.response_data`.
+# over lost connections, too. If 1,024 wait already, it is refused. The `completed` of what is returned gives a result, with `data.response_data`.
 func ask(action_type, request_data = {}, target_id = 0, seconds_max = ACTION_SECONDS_MAX):
+	if _actions.is_full():
+		var refused = Call.new()
+		var result = Result.new().fail(Result.ACTION_REFUSED, "Too many actions wait for their results: wait, too")
+		refused.call_deferred("finish", result)
+		return refused
 	var ends_at = _now() + seconds_max
 	var action = _actions.ask(action_type, request_data, target_id, ends_at)
 	if _link.is_over:
@@ -192,7 +199,7 @@ func _handle(frame):
 	_cursor.take(frame)
 	match frame.type:
 		"receive":
-			frame.sender.game_player_id = int(frame.sender.get("game_player_id", 0))
+			frame.sender.game_player_id = Shape.whole(frame.sender.game_player_id)
 			frame.sender.is_server = frame.sender.get("is_server") == true
 			frame.sender.is_fast = false
 			emit_signal("message_received", frame.command, frame.get("data"), frame.sender)
@@ -201,11 +208,11 @@ func _handle(frame):
 		"action_result":
 			_actions.take(frame)
 		"sent":
-			emit_signal("message_sent", frame.get("command"), int(frame.get("target_count", 0)))
+			emit_signal("message_sent", frame.get("command"), Shape.whole(frame.get("target_count")))
 		"error":
 			if not _actions.refuse(frame):
-				var about = frame.get("data", {})
-				emit_signal("complained", str(about.get("message", "")), float(about.get("retry_after", 0.0)))
+				var about = frame.data
+				emit_signal("complained", Shape.text(about.get("message")), Shape.seconds(about.get("retry_after")))
 		"udp":
 			_open_lane(frame.get("data"))
 

@@ -1,6 +1,8 @@
 # The state of a room as its behaviour shows it to this member.
 # It is changed in place as changes come: duplicate what you want to keep. Numbers are floats.
 
+const Shape = preload("../calls/shape.gd")
+
 # What all members see; null before any has come.
 var shared = null
 # What this member alone sees, such as a hand of cards; null if nothing.
@@ -13,18 +15,19 @@ var is_lost = false
 
 # For the add-on itself: apply an event; return whether the state has changed.
 func take(event, data):
+	if event != "state" and (version == 0 or is_lost):
+		return false
 	if typeof(data) != TYPE_DICTIONARY:
 		is_lost = true
 		return false
-	if event == "state":
-		return _replace(data)
-	if version == 0 or is_lost:
-		return false
-	return _advance(data)
+	return _replace(data) if event == "state" else _advance(data)
 
 
 func _replace(data):
-	version = int(data.get("version", 0))
+	if not Shape.is_number(data.get("version")):
+		is_lost = true
+		return false
+	version = Shape.whole(data.version)
 	shared = data.get("shared")
 	private = data.get("private")
 	is_lost = false
@@ -32,20 +35,23 @@ func _replace(data):
 
 
 func _advance(data):
-	if int(data.get("from", -1)) != version:
+	if Shape.whole(data.get("from")) != version or not Shape.is_number(data.get("to")):
 		is_lost = true
 		return false
 	shared = _patch(shared, data.get("shared"))
 	private = _patch(private, data.get("private"))
 	if is_lost:
 		return false
-	version = int(data.get("to", 0))
+	version = Shape.whole(data.to)
 	return true
 
 
 # Return a value with a delta applied. If the delta does not fit, the state is lost.
 func _patch(old, delta):
-	if typeof(delta) != TYPE_DICTIONARY:
+	if delta == null:
+		return old
+	if not _is_delta(delta):
+		is_lost = true
 		return old
 	if delta.has("v"):
 		return delta.v
@@ -56,6 +62,15 @@ func _patch(old, delta):
 	else:
 		is_lost = true
 	return old
+
+
+# Return whether the parts of a delta are of the right kinds.
+static func _is_delta(delta):
+	if typeof(delta) != TYPE_DICTIONARY:
+		return false
+	var has_objects = typeof(delta.get("s", {})) == TYPE_DICTIONARY and typeof(delta.get("c", {})) == TYPE_DICTIONARY
+	var has_arrays = typeof(delta.get("d", [])) == TYPE_ARRAY and typeof(delta.get("a", [])) == TYPE_ARRAY
+	return has_objects and has_arrays and Shape.is_number(delta.get("n", 0))
 
 
 func _patch_object(fields, delta):
