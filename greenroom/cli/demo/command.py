@@ -65,7 +65,8 @@ def _load(invocation: Invocation, flags: dict[str, str | None]) -> Loaded:
     """
     from greenroom.config import ConfigError, default_data_dir
 
-    fixed = {**flags, "behaviours": BEHAVIOURS, "workers": "1"}
+    games = {"behaviours": BEHAVIOURS, "unknown_behaviour_names": "refuse"}
+    fixed = {**flags, **games, "workers": "1"}
     loaded = invocation.load(**fixed)
     if loaded.settings.bus is not None:
         raise ConfigError(f"{loaded.sources['bus']}: the demo runs on one machine alone: unset it")
