@@ -16,8 +16,9 @@ MARK = {"is_server": True}
 def demo(new_database: Callable[[], str]) -> Iterator[DemoProcess]:
     with data_directory() as directory:
         flags = ("--host", "127.0.0.1", "--database-url", new_database())
-        server = DemoProcess(directory, *flags).start()
+        server = DemoProcess(directory, *flags)
         try:
+            server.start()
             yield server
             assert server.stop() == 0, server.log.read_text()
         finally:
