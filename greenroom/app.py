@@ -277,6 +277,7 @@ def _member(link: ParentLink, behaviours: str, certificate: str) -> ClusterOptio
     return ClusterOptions(
         name=begin.name,
         nodes_expected=begin.count,
+        last_node_id=begin.last_node_id,
         is_first=begin.number == 1,
         bus_directory=settings.data_dir / BUS_DIRECTORY,
         behaviours=behaviours,

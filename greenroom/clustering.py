@@ -70,6 +70,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the node, for people."""
     nodes_expected: int
     """How many nodes are being started together."""
+    last_node_id: int = 0
+    """The node of the process before this one, which has ended for certain; 0 if there was none."""
     bus_directory: Path
     """The folder of the bus's sockets, if no setting names a bus between machines."""
     addresses: dict[str, str]
@@ -135,6 +137,7 @@ class Clustering:
             LoadMeter(trio.current_time, time.process_time),
             is_on=settings.balance_shards,
         )
+        self.membership.note_dead(options.last_node_id)  # perhaps nobody else takes its shards over
         self.membership.when_taken_over(options.tell_taken_over)
         self.forwarding = Forwarding(
             world,

@@ -245,12 +245,13 @@ class Worker:
         """Tell it what to serve, and take what it says; see `Conversation`."""
         self._channel = channel
         try:
-            await channel.send(encode(self._begin(self.number)))
+            begin = msgspec.structs.replace(
+                self._begin(self.number), last_node_id=self._last_node_id
+            )
+            await channel.send(encode(begin))
             await self._wait_started(channel)
             _logger.info("%s serves (pid %d)", self.name, pid)
             task_status.started()
-            if self._last_node_id:  # perhaps no sibling takes its shards over: then it does at once
-                await self.tell(NodeEnded(self._last_node_id))
             told: ParentTold | None = None
             while True:
                 self._take(await self._hear(channel))  # its signs of life set the pace

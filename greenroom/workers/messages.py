@@ -48,6 +48,8 @@ class Begin(CrewMessage, frozen=True):
     import_path: list[str]
     """The parent's `sys.path`, so that behaviours' modules are found as the parent would."""
     sockets: GivenSockets
+    last_node_id: int = 0
+    """The node of the process before this one, which has ended for certain; 0 if there was none."""
 
     def __repr__(self) -> str:
         """Show no settings, because a repr may end up in a log."""
