@@ -106,6 +106,29 @@ async def test_a_ship_flies_at_once_and_where_the_server_has_it(
         assert page.errors == []
 
 
+async def test_a_phone_flies_by_a_thumb_and_has_room_for_everything(
+    data_dir: Path, new_database: Callable[[], str]
+):
+    async with shown(data_dir, new_database) as (demo, browser):
+        page = await open_demo(browser, demo.url)
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        await page.call("Emulation.setDeviceMetricsOverride", **size)
+        await page.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        await enter_arena(page, "Ada of a long name")
+        thumb = {"x": 90, "y": 700, "id": 1}
+        await page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[thumb])
+        moved = thumb | {"x": 150}
+        await page.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[moved])
+        await page.until("demo.view.pilot.wish.x === 1 && demo.view.pilot.ship.vx > 1")
+        await page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        await page.until("demo.view.pilot.wish.x === 0")
+        box = "document.querySelector('header').getBoundingClientRect()"
+        assert await page.evaluate(f"{box}.height") < 60, "the bar takes two lines"
+        assert await page.evaluate(f"{box}.right") <= 390
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.errors == []
+
+
 async def test_a_reload_keeps_the_player_the_ship_and_its_points(
     data_dir: Path, new_database: Callable[[], str]
 ):
