@@ -34,6 +34,17 @@ type kind struct {
 	lat    Hist
 }
 
+// A failure is a call that was not answered well.
+type failure struct {
+	Ms     int64  `json:"ms"`      // since the rate began
+	TookMs int64  `json:"took_ms"` // from sending to the answer, or to the loss of the connection
+	Kind   string `json:"kind"`
+	Status int    `json:"status"` // 0: the connection was lost
+	Text   string `json:"text"`
+}
+
+const failuresMax = 20
+
 type mixed struct {
 	*crowd
 	gamers []*gamer
@@ -45,6 +56,8 @@ type mixed struct {
 	failStatus int
 	failBody   []byte
 	failKey    string
+	failures   []failure // the first ones
+	start      int64     // when the rate under way began
 	from       int64 // calls due before do not count
 	until      int64
 	ok, bad    int64
@@ -64,7 +77,7 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 		}
 		if cl.due < m.from || cl.due >= m.until {
 			if status != 200 {
-				m.fail(status, body)
+				m.fail(k, cl, status, body)
 			}
 			return
 		}
@@ -74,7 +87,7 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 				m.shed.Add((now() - cl.due) / 1000)
 			}
 			m.bad++
-			m.fail(status, body)
+			m.fail(k, cl, status, body)
 			return
 		}
 		m.ok++
@@ -85,12 +98,16 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 }
 
 // fail counts what went wrong by status and text; the same thing over and over must cost next to nothing.
-func (m *mixed) fail(status int, body []byte) {
+func (m *mixed) fail(k *kind, cl *client, status int, body []byte) {
 	if m.failKey == "" || status != m.failStatus || !bytes.Equal(body, m.failBody) {
 		m.failStatus, m.failBody = status, append(m.failBody[:0], body...)
 		m.failKey = strconv.Itoa(status) + " " + text(body, "error")
 	}
 	m.errors[m.failKey]++
+	if len(m.failures) < failuresMax {
+		t := now()
+		m.failures = append(m.failures, failure{(t - m.start) / 1e6, (t - cl.sentAt) / 1e6, k.name, status, text(body, "error")})
+	}
 }
 
 func get(path string) func(*mixed, *kind, *gamer, int64) {
@@ -388,7 +405,7 @@ func (m *mixed) begin(k *kind) {
 
 // load runs one rate: open loop, each call at its due time or, when its whole group is busy, later.
 func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[string]any {
-	m.ledger, m.errors = newLedger(), map[string]int64{}
+	m.ledger, m.errors, m.failures = newLedger(), map[string]int64{}, nil
 	m.ok, m.bad, m.acted, m.solved, m.all, m.shed, m.lag = 0, 0, 0, 0, Hist{}, Hist{}, Hist{}
 	for _, k := range m.kinds {
 		k.lat.Reset()
@@ -396,6 +413,7 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 	m.drain()
 	m.ledger = newLedger()
 	start := now()
+	m.start = start
 	m.from = start + int64(warm)
 	m.until = m.from + int64(dur)
 	gap := 1e9 / rate
@@ -430,7 +448,7 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 	m.from, m.until = 0, 0
 	m.drain()
 	res := map[string]any{"players": len(m.gamers), "offered_per_s": rate, "rps": r3(float64(m.ok) / dur.Seconds()),
-		"ok": m.ok, "bad": m.bad, "unsent": unsent, "under_way_at_end": under, "errors": m.errors,
+		"ok": m.ok, "bad": m.bad, "unsent": unsent, "under_way_at_end": under, "errors": m.errors, "failures": m.failures,
 		"lat_ms": m.all.Lat(), "refused_ms": m.shed.Lat(), "send_lag_ms": m.lag.Lat(), "kinds": m.byKind(), "updates": m.ledger.judge(),
 		"actions": map[string]int64{"sent": m.acted, "completed": m.solved}, "cpu_pct": cpu, "reconnects": m.reconn}
 	mem := map[string]Mem{}

@@ -180,6 +180,11 @@ async def _restart_all(run: Run, server: crew.BenchCrew, key: str) -> str:
         ", ".join(f"{count} {kind}" for kind, count in wrong.items()) or "none",
         *(f"{row['lat_ms'][figure]:.1f}" for figure in ("P50", "P99", "Max")),
     ]
+    for each in row["failures"] or ():
+        run.say(
+            f"{each['kind']} failed at {each['ms']} ms, after {each['took_ms']} ms: "
+            f"{each['status'] or 'its connection was lost'} {each['text']}"
+        )
     return " | ".join(cells)
 
 

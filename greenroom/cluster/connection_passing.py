@@ -3,7 +3,8 @@
 The kernel gives a connection to any worker of a machine. Where that one has to send calls on, each
 costs twice as much. So the connection itself is sent on: its descriptor goes to the owner's process
 over a unix socket, and from then on all its calls are answered there. What is on the wire waits in
-the kernel, and is lost by nobody.
+the kernel, and is lost by nobody. When a process stops and others stay, its idle connections go to
+those: a client whose connection is closed may just be sending a call over it.
 
 Each node has a datagram socket in the directory of the bus, which others have no access to. A
 connection that cannot be sent stays where it is, and its calls are sent on as before.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import array
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -47,13 +48,21 @@ class _Passed(msgspec.Struct, frozen=True, array_like=True):
 class ConnectionPassing:
     """Sends connections to other nodes of this machine, and takes theirs; `OtherWorkers`."""
 
-    def __init__(self, node_id: int, directory: Path) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        directory: Path,
+        stayers: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             node_id: whose end this is.
             directory: the bus's; see `UnixBus`.
+            stayers: returns the nodes of this machine that stay while this one stops.
         """
+        self._stayers = stayers
+        self._given_any = 0
         self._directory = directory
         self._node_id = node_id
         self._socket: socket.socket | None = None
@@ -66,6 +75,18 @@ class ConnectionPassing:
         )
         self._counts["given" if gave else "kept"] += 1
         return gave
+
+    def give_any(self, connected: socket.socket, peer: str) -> bool:
+        """See `OtherWorkers`; the nodes that stay take turns."""
+        nodes = self._stayers()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as through:
+            for _ in nodes:
+                self._given_any += 1
+                node_id = nodes[self._given_any % len(nodes)]
+                if self._send(through, connected, _Passed(peer, 0), node_id):
+                    self._counts["given"] += 1
+                    return True
+        return False
 
     def _send(
         self, through: socket.socket, connected: socket.socket, passed: _Passed, node_id: int

@@ -1,15 +1,34 @@
-"""The ports by which other nodes answer calls and take connections; `cluster` implements them."""
+"""The ports of the servers: the dispatcher, and other nodes, which `cluster` implements."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
-from typing import Final, NoReturn, Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 import trio
 
 from greenroom.http.request import Answer, Request
+
+
+class Answerer(Protocol):
+    """The dispatcher, as the servers see it."""
+
+    def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        """Answer a request; what is awaited does not raise."""
+        ...
+
+    async def vouches(self, request: Request) -> bool:
+        """Return whether the tokens of a request are good, so that its body is worth reading.
+
+        False for every request that is refused whatever its body says. Does not raise, and charges
+        nobody: `answer` does.
+
+        Args:
+            request: without its body.
+        """
+        ...
 
 
 class ForwardedRequest(Request, gc=False):
@@ -116,6 +135,13 @@ class OtherWorkers(Protocol):
             peer: the address at its other end.
             moves: how often it has moved, this time included.
             node_id: the node.
+        """
+        ...
+
+    def give_any(self, connected: socket.socket, peer: str) -> bool:
+        """Give a connection to any process that stays while this one stops; see `give`.
+
+        It works after `run` has ended, too. Where all of them stop, none takes it.
         """
         ...
 

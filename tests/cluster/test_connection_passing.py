@@ -118,6 +118,22 @@ async def test_what_was_given_is_taken_though_the_end_stops(tmp_path: Path):
         assert not list(tmp_path.iterdir()), "a socket is left over"
 
 
+async def test_those_that_stay_share_the_connections_of_one_that_stops(tmp_path: Path):
+    with ExitStack() as stack:
+        async with two_ends(tmp_path) as (near, far):
+            leaving = ConnectionPassing(3, tmp_path, lambda: [NEAR, 99, FAR])  # 99 has ended
+            _, server = pair(stack)
+            for _ in range(6):
+                assert leaving.give_any(server, "192.0.2.7")
+            for end in (near, far):
+                for _ in range(3):
+                    connected, peer, moves = await end.taken.receive()
+                    connected.close()
+                    assert (peer, moves) == ("192.0.2.7", 0)
+        assert not leaving.give_any(server, "192.0.2.7"), "all have stopped"
+        assert not ConnectionPassing(3, tmp_path).give_any(server, "192.0.2.7"), "none stays"
+
+
 @pytest.mark.parametrize(
     ("message", "connections"),
     [(b"", 1), (b"\x92\xa1x\x01", 0), (b"\x92\xa1x\x01", 2), (b"\xc1", 1), (b"x" * 600, 1)],

@@ -13,8 +13,8 @@ from greenroom.contract.fields import Body, Missing, wanted_by_default
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.describe.reference import Reference
 from greenroom.http.describe.schemas import Schema, body_schema
+from greenroom.http.ports import Answerer
 from greenroom.http.request import Request
-from greenroom.http.server.connection import Answerer
 from greenroom.http.table import Endpoint
 
 SEARCH_LIMIT = 5

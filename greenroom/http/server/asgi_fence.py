@@ -34,8 +34,8 @@ from greenroom.http.errors import (
 )
 from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
+from greenroom.http.ports import Answerer
 from greenroom.http.request import Answer, Request, body_bytes_max_of
-from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import TIMED_OUT, split_target
 from greenroom.network.addresses import INVALID_HOST, address_key, is_host

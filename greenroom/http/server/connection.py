@@ -10,18 +10,18 @@ A connection ends by:
 - an answer that says `Connection: close`;
 - a broken protocol (400, then closed);
 - a limit of the reaper's (400 while a request is being read, 500 while it is answered);
-- a stop of the server, after the answer in flight. A connection that is idle is read once more, for
-  a request may be on its way;
+- a stop of the server, after the answer in flight. A connection that is idle moves to a process
+  that stays. If there is none it is read once more, for a request may be on its way;
 - a move to the process that has the client's game.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Protocol
 
 import trio
 
@@ -36,7 +36,7 @@ from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Bud
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
-from greenroom.http.ports import OtherWorkers
+from greenroom.http.ports import Answerer, OtherWorkers
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.head_cache import KnownHeads
 from greenroom.http.server.options import HttpOptions
@@ -71,6 +71,10 @@ LAST_LOOK_SECONDS = 0.2
 other have asked again by then."""
 CLEANUP_SECONDS_MAX = 5.0
 """For the producer of a streamed answer that was broken off."""
+PART_TRIES = 20
+PART_PAUSE_SECONDS = 0.01
+"""How often an idle connection is offered to the processes that stay, and the time in between. They
+take only a few at a time."""
 MOVES_MAX = 2
 """How often a connection moves to another process. A client that calls games of several would be
 sent to and fro without end."""
@@ -84,31 +88,12 @@ class _ArrivedLate(Exception):
     """A request came at the moment at which its idle connection was to end."""
 
 
-class Answerer(Protocol):
-    """The dispatcher, as the servers see it."""
-
-    def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
-        """Answer a request; what is awaited does not raise."""
-        ...
-
-    async def vouches(self, request: Request) -> bool:
-        """Return whether the tokens of a request are good, so that its body is worth reading.
-
-        False for every request that is refused whatever its body says. Does not raise, and charges
-        nobody: `answer` does.
-
-        Args:
-            request: without its body.
-        """
-        ...
-
-
 class ConnectionContext:
     """The objects that all connections of a server share."""
 
     __slots__ = (
         *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "others", "pace"),
-        *("pieces", "proxies", "reaper", "stopping", "writer"),
+        *("parting", "pieces", "proxies", "reaper", "stopping", "writer"),
     )
 
     def __init__(
@@ -138,6 +123,8 @@ class ConnectionContext:
         self.http2_clear = TrustedProxies(options.http2_clear_from)
         self.stopping = False
         """Every answer is the last one of its connection."""
+        self.parting = False
+        """The server is being stopped: what is idle moves to a process that stays."""
 
 
 class Connection:
@@ -232,7 +219,11 @@ class Connection:
                         last = too_many_requests(OVERLOAD_RETRY_SECONDS)
                     except _ArrivedLate:
                         pass
-                if self._expired_in is not IDLE or not await self._look_once_more():
+                if self._expired_in is not IDLE:
+                    break
+                if self._context.parting and await self._part():
+                    return None
+                if not await self._look_once_more():
                     break
             await self._say_goodbye(last)
         except ConnectionLost:
@@ -320,18 +311,29 @@ class Connection:
         whose keys are here.
         """
         node_id, self._answered_by = self._answered_by, 0
-        others, wire, parser = self._context.others, self._wire, self._parser
-        if (
-            others is None
-            or not isinstance(wire, SocketWire)
-            or self._trusted
-            or self._moves >= MOVES_MAX
-            or not parser.is_between_requests
-        ):
+        others, moves = self._context.others, self._moves + 1
+        if others is None or self._trusted or moves > MOVES_MAX:
+            return False
+        return await self._give(partial(others.give, peer=self._peer, moves=moves, node_id=node_id))
+
+    async def _part(self) -> bool:
+        """Let a process go on that stays, as this one stops; return whether one does."""
+        others = self._context.others
+        if others is None:
+            return False
+        for _ in range(PART_TRIES):
+            if await self._give(partial(others.give_any, peer=self._peer)):
+                return True
+            await trio.sleep(PART_PAUSE_SECONDS)
+        return False
+
+    async def _give(self, give: Callable[[socket.socket], bool]) -> bool:
+        """Give the connection away between two requests; return whether that has worked."""
+        wire = self._wire
+        if not isinstance(wire, SocketWire) or not self._parser.is_between_requests:
             return False
         await self._flush()
-        moves = self._moves + 1
-        return wire.give(partial(others.give, peer=self._peer, moves=moves, node_id=node_id))
+        return wire.give(give)
 
     def _may_speak_http_2(self) -> bool:
         """Return whether this peer may begin with HTTP/2; over TLS that is agreed on before."""

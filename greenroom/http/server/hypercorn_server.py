@@ -35,8 +35,9 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.delayed_refusals import HELD_UP, HeldUp
 from greenroom.http.overload.pieces import Pieces
+from greenroom.http.ports import Answerer
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
-from greenroom.http.server.connection import LAST_LOOK_SECONDS, Answerer
+from greenroom.http.server.connection import LAST_LOOK_SECONDS
 from greenroom.http.server.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.server.http2_frames import FrameMeter, TooManyFrames
 from greenroom.http.server.options import HttpOptions

@@ -278,7 +278,7 @@ class RequestParser:
     @property
     def is_between_requests(self) -> bool:
         """Return whether all that came has been answered, so that another parser can go on."""
-        return self._complete and not self.has_rest
+        return (self._complete or not self.in_message) and not self.has_rest
 
     @property
     def has_rest(self) -> bool:

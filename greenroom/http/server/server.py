@@ -15,8 +15,8 @@ from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import PassBudget
-from greenroom.http.ports import OtherWorkers
-from greenroom.http.server.connection import Answerer, Connection, ConnectionContext
+from greenroom.http.ports import Answerer, OtherWorkers
+from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.quart_app import build_app
@@ -135,11 +135,11 @@ class HttpServer:
         Raises:
             ListenError: the port cannot be opened.
 
-        Cancellation closes the port, reads idle connections once more and closes them, and waits
-        up to `stop_seconds_max` for answers in flight.
+        Cancellation closes the port, and waits up to `stop_seconds_max` for answers in flight. Idle
+        connections move to other processes, if these take them, or are read once more and closed.
         """
         self.port = await self._listeners.open()
-        self._context.stopping = self._is_ending = False
+        self._context.stopping = self._context.parting = self._is_ending = False
         self._hypercorn = self._new_hypercorn(self._context.answerer)
         self._reaper.tick()
         stop = trio.Event()
@@ -184,9 +184,9 @@ class HttpServer:
         self._hypercorn.drain()
 
     async def _begin_stop(self) -> None:
-        """Close what is idle; everything else ends after the answer it is in."""
+        """Close what is idle, or move it; everything else ends after the answer it is in."""
         self.drain()
-        self._is_ending = True
+        self._is_ending = self._context.parting = True
         for connection in self._own:
             connection.stop()
         await self._hypercorn.stop()

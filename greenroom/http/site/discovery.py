@@ -11,7 +11,7 @@ from greenroom.http.describe.mcp import McpEndpoint
 from greenroom.http.describe.mcp_tools import make_tools
 from greenroom.http.describe.openapi import build
 from greenroom.http.describe.reference import Reference
-from greenroom.http.server.connection import Answerer
+from greenroom.http.ports import Answerer
 from greenroom.http.site.docs import docs_pages
 from greenroom.http.site.front import EveryMethod, Page
 from greenroom.http.site.static import Static

@@ -25,8 +25,8 @@ from greenroom.http.errors import (
 from greenroom.http.limits import CallLimits, units_of_answer
 from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.overload.pass_budget import PROBES
+from greenroom.http.ports import Answerer
 from greenroom.http.request import API_PREFIX, Answer, Request
-from greenroom.http.server.connection import Answerer
 
 Page = Callable[[Request], Answer | Awaitable[Answer]]
 """Answers GET on a path outside `/api/`; may be async."""

@@ -12,7 +12,7 @@ from http_kit import Echo, read_all, replies, serving
 
 from greenroom.http.ports import TakeOver
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.connection import MOVES_MAX
+from greenroom.http.server.connection import MOVES_MAX, PART_TRIES
 
 FAR = 7
 ASKED = b"GET /api/far HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -42,6 +42,12 @@ class Others:
         self.asked += 1
         if self.takes:
             self.given.append((connected.dup(), peer, moves, node_id))
+        return self.takes
+
+    def give_any(self, connected: socket.socket, peer: str) -> bool:
+        self.asked += 1
+        if self.takes:
+            self.given.append((connected.dup(), peer, 0, 0))
         return self.takes
 
     async def run(self, take: TakeOver, *, task_status: trio.TaskStatus[None]) -> NoReturn:
@@ -149,4 +155,52 @@ async def test_a_connection_stays(asked: bytes, options: dict[str, Any]):
             await stream.send_eof()
             answers = replies(await read_all(stream))
     assert [answer.status for answer in answers] == [200] * asked.count(b"HTTP/1.1")
+    assert not others.asked
+
+
+async def test_idle_connections_move_to_a_process_that_stays():
+    """Closed ones would lose a call that is just being sent."""
+    others = Others()
+    async with serving(FarAnswers(), others=others) as server:
+        streams = [await trio.open_tcp_stream("127.0.0.1", server.port) for _ in range(3)]
+        async with AsyncExitStack() as stack:
+            for stream in streams:
+                await stack.enter_async_context(stream)
+                await stream.send_all(ASKED.replace(b"far", b"near"))
+                await read_answer(stream)
+            await server.stop()
+            assert len(others.given) == len(streams)
+            for connected, peer, moves, _ in others.given:
+                assert (peer, moves) == ("127.0.0.1", 0)
+                with connected:
+                    connected.send(b"the other process answers")
+            for stream in streams:
+                assert await stream.receive_some() == b"the other process answers"
+
+
+async def test_idle_connections_that_nobody_takes_are_closed():
+    others = Others(takes=False)
+    async with serving(FarAnswers(), others=others) as server:
+        stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+        async with stream:
+            await stream.send_all(ASKED.replace(b"far", b"near"))
+            await read_answer(stream)
+            await server.stop()
+            assert others.asked == PART_TRIES
+            assert await stream.receive_some() == b""
+
+
+async def test_a_half_sent_request_is_answered_here_as_the_server_stops():
+    others = Others()
+    async with serving(FarAnswers(), others=others) as server, trio.open_nursery() as nursery:
+        stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+        async with stream:
+            await stream.send_all(ASKED.replace(b"far", b"near") + ASKED[:9])
+            await read_answer(stream)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(server.stop)
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(ASKED[9:])
+            answer = replies(await read_all(stream))[0]
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
     assert not others.asked

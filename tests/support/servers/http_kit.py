@@ -14,9 +14,8 @@ import trio
 from greenroom.http.errors import body_too_large
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.concurrency import ConcurrencyLimit
-from greenroom.http.ports import OtherWorkers
+from greenroom.http.ports import Answerer, OtherWorkers
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
 from greenroom.http.site.front import Routes
