@@ -32,19 +32,15 @@ class MemoryUsage:
         """The day and the share, by owner, kind and node."""
         self.ended: set[int] = set()
         """Nodes that write no more."""
+        self.has_ended: Callable[[int], bool] = lambda node_id: node_id in self.ended
+        self.is_home: Callable[[int, int], bool] = lambda _game_id, _node_id: True
+        """Whether a node has a game's home: by default each is believed that says so."""
         self._nodes = 0
 
     def join(self) -> NodeUsage:
         """Return the tables as a new node sees them."""
         self._nodes += 1
         return NodeUsage(self._memory, self, self._nodes)
-
-    def has_ended(self, node_id: int) -> bool:
-        return node_id in self.ended
-
-    def is_home(self, game_id: int, node_id: int) -> bool:
-        """Return whether a node has a game's home: each believes what it thinks itself."""
-        return True
 
     def total_of(self, game_id: int, day: int) -> tuple[int, int, int]:
         """Return the calls, the stored and the written bytes of a game, at all nodes together."""
@@ -96,9 +92,7 @@ class MemoryUsage:
         return key in self.left or self.has_ended(key[1])
 
     def take(self, node_id: int, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
-        ended = [key for key in self.shares if self.has_ended(key[2])]
-        for key in ended:
-            del self.shares[key]
+        self.free_ended()
         adoptable = self._adoptable(owner_id, day)
         grants: list[Grant] = []
         for ask in asks:
@@ -114,6 +108,10 @@ class MemoryUsage:
             nodes = {node for owner, _, node in self.shares if owner == owner_id}
             grants.append(Grant(ask.kind, share, len(nodes)))
         return grants
+
+    def free_ended(self) -> None:
+        """Give back what nodes had that have ended."""
+        self.shares = {key: held for key, held in self.shares.items() if not self.has_ended(key[2])}
 
     def _adoptable(self, owner_id: int, day: int) -> defaultdict[Kind, int]:
         """Return what is used of an owner's plan by nobody: nodes have left it, or ended."""

@@ -42,6 +42,7 @@ from sim_plays import (
     share_quiet_room,
     share_two_rooms,
 )
+from sim_shares import LIMITED, SharedPlan
 from waiting import until
 from world_kit import LOCAL
 
@@ -67,6 +68,8 @@ RUN_SECONDS_MAX: Final = 200.0
 """No run takes longer, for every call is answered and every play ends."""
 THINK_SECONDS: Final = (0.001, 0.3)
 """Before a call, a client thinks for so long."""
+SPEND_SECONDS: Final = (0.01, 0.3)
+"""Before each call of the plan that the nodes share."""
 PLAYS: Final[dict[str, Callable[[SimScene, random.Random, str], Awaitable[None]]]] = {
     "documents": share_document,
     "stats": share_stats,
@@ -106,6 +109,8 @@ class SimCluster:
         self.game_ids: list[int] = []
         self.trace = trace
         self.starts = 0
+        self.shared = SharedPlan(is_shared=self.partitions > 1)
+        self.database.rows.all_owners[LIMITED.owner_id] = LIMITED
         self.faults: Counter[str] = Counter()
         self.answers: Counter[int] = Counter()
         self.nursery: trio.Nursery
@@ -134,6 +139,7 @@ class SimCluster:
             self.nursery.start_soon(node.run, self._trouble)
             await node.gone.wait()  # what a killed one still does reaches nobody
             self.trace.note("end", slot)
+            self.shared.note_end(node)
             if self._tells_of_deaths and node.up.is_set():
                 for other in self.running():
                     other.membership.note_dead(node.node_id)
@@ -178,6 +184,7 @@ class SimCluster:
             add = partial(_add_game, node.world, f"Game {number}", keys)
             self.game_ids.append(await node.perform(add, 10.0))
             self.keys.append(keys)
+        await self.shared.add(self.running())
 
     # Clients.
 
@@ -227,6 +234,7 @@ class SimCluster:
         check_one_actor(self.running())
         check_homes(self.running())
         self.homes.check()
+        self.shared.check(self.running())
         self.commits.check()
         check_ledger(self.ledger)
 
@@ -248,6 +256,14 @@ async def _add_game(world: World, name: str, keys: GameKeys) -> int:
     declare = ChangeGameSettings({"stats": '{"orders":{}}'}, ())
     await world.games.ref(game_id).ask(declare)
     return game_id
+
+
+async def spend_for_ever(cluster: SimCluster) -> None:
+    """Spend the shared plan at any node, until the plays end."""
+    dice = random.Random(cluster.dice.random())
+    while not cluster.over.is_set():
+        await trio.sleep(dice.uniform(*SPEND_SECONDS))
+        await cluster.shared.spend(dice.choice(await until(cluster.running)))
 
 
 async def play(cluster: SimCluster, name: str, book: Book) -> None:
@@ -317,6 +333,7 @@ async def simulate(
         async with trio.open_nursery() as looking:
             looking.start_soon(cluster.look_for_ever)
             async with trio.open_nursery() as playing:
+                playing.start_soon(spend_for_ever, cluster)
                 for name in plays:
                     playing.start_soon(play, cluster, name, book)
                 await harm(cluster)
@@ -327,6 +344,7 @@ async def simulate(
         cluster.check()
         check_seats_are_durable(cluster.running(), cluster.ledger)
         await cluster.check_lists()
+        await cluster.shared.check_at_rest(cluster.running())
         with checker("history"):
             book.close()
         return _told(cluster, book)

@@ -92,6 +92,8 @@ class SimDatabase:
 
     def __init__(self) -> None:
         self.rows = Memory()
+        self.rows.usage.has_ended = lambda node_id: self.nodes[node_id].ended_at is not None
+        self.rows.usage.is_home = self._is_home
         self.nodes: dict[int, StoredNode] = {}
         self.owners: dict[int, tuple[int | None, int]] = dict.fromkeys(range(SHARDS), (None, 0))
         self.snapshot_epochs: dict[str, int] = {}
@@ -204,6 +206,11 @@ class SimDatabase:
         }
 
     # Nodes.
+
+    def _is_home(self, game_id: int, node_id: int) -> bool:
+        """Return whether a node owns the home of a game."""
+        game = self.rows.all_games.get(game_id)
+        return game is not None and self.owners[game.shards[0]][0] == node_id
 
     def _draw_node(self) -> int:
         self._last_node += 1

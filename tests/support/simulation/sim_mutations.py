@@ -11,9 +11,11 @@ from unittest.mock import patch
 
 import msgspec
 import trio
+import usage_kit
 from sim_database import SimDatabase
 from sim_node import SimNode
 from sim_storage import NodeStore
+from usage_kit import MemoryUsage
 
 from greenroom.actors.flows import partitions, rooms
 from greenroom.actors.flows.spread import copies
@@ -380,6 +382,22 @@ MUTATIONS: dict[str, Mutation] = {
         ("sitters",) * 6,
         4,
         code=_follow_nobody,
+    ),
+    "shares-given-twice": Mutation(
+        "a share is granted without a look at those of others",
+        "shares",
+        ("handed_over",),
+        ("documents",),
+        4,
+        code=partial(patch.object, usage_kit, "granted", lambda ask, _: ask.wanted),
+    ),
+    "forgotten-shares": Mutation(
+        "the share of a dead node is never free again",
+        "shares",
+        ("killed",),
+        ("documents",),
+        4,
+        code=partial(patch.object, MemoryUsage, "free_ended", _nothing),
     ),
     "lost-rows": Mutation(
         "the database loses who has joined a room",

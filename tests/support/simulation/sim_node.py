@@ -16,6 +16,7 @@ from world_kit import KitStudio, keeper_of, open_world
 from greenroom import actor_settings
 from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.plans.plan import PlanLimits
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
@@ -38,6 +39,8 @@ from greenroom.persistence.nodes.records import NodeRow
 from greenroom.transport.hub import Hub
 
 IN_FLIGHT_MAX = 1_000
+CALLS = 150
+"""The calls that the plan `pro` allows, which a run spends."""
 
 
 class Job(msgspec.Struct, eq=False):
@@ -125,6 +128,8 @@ class SimNode:
                 trio.open_nursery() as nursery,
             ):
                 self.world = world
+                pro = PlanLimits(calls_per_day_max=CALLS)
+                world.ledger._plans = {**world.ledger._plans, "pro": pro}
                 self._assemble(studio)
                 trouble(self)
                 await nursery.start(studio.run_service)
@@ -132,6 +137,7 @@ class SimNode:
                 await nursery.start(self.answering.run)
                 await nursery.start(sweep_for_ever, world)
                 await nursery.start(self.keeper.run)
+                await nursery.start(self.keeper.usage.run)
                 await nursery.start(self._run_deciding, self.membership.run)
                 self.up.set()
                 await self._work()
