@@ -34,7 +34,7 @@ class MemoryUsage:
         """Nodes that write no more."""
         self.has_ended: Callable[[int], bool] = lambda node_id: node_id in self.ended
         self.is_home: Callable[[int, int], bool] = lambda _game_id, _node_id: True
-        """Whether a node has a game's home: by default each is believed that says so."""
+        """Returns whether a node has a game's home: by default each is believed that says so."""
         self._nodes = 0
 
     def join(self) -> NodeUsage:
