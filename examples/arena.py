@@ -81,31 +81,9 @@ class Arena(RoomBehaviour[Field]):
     strict = True
     stats = STATS
 
-    def initial_state(self, rules: JsonObject) -> Field:
-        try:
-            return Field(round_seconds=msgspec.convert(rules, Rules).seconds)
-        except msgspec.ValidationError as error:
-            raise Refused(f"The arena takes other rules: {error}") from None
-
-    def on_create(self, room: Room[Field]) -> None:
-        room.every(room.state.round_seconds, "round")
-
     def on_join(self, room: Room[Field], member: Member) -> None:
         x, y = self._somewhere(room)
         room.state.runners[member.player_id] = Runner(x, y)
-
-    def on_leave(self, room: Room[Field], member: Member, reason: str) -> None:
-        """Let a runner go; after a kick all coins count anew, so no host kicks who leads."""
-        runners = room.state.runners
-        del runners[member.player_id]
-        if reason == "kicked":
-            for runner in runners.values():
-                runner.coins = 0
-
-    def on_drop(self, room: Room[Field], member: Member) -> None:
-        """Stop a player whose connection is lost, so that they do not run into a wall."""
-        runner = room.state.runners[member.player_id]
-        runner.dx = runner.dy = 0.0
 
     @message("steer")
     def steer(self, room: Room[Field], by: Member, steer: Steer) -> None:
@@ -113,12 +91,6 @@ class Arena(RoomBehaviour[Field]):
         length = max(1.0, math.hypot(steer.x, steer.y))
         runner = room.state.runners[by.player_id]
         runner.dx, runner.dy = steer.x / length, steer.y / length
-
-    @action("steer")
-    def steer_and_look(self, room: Room[Field], by: Member, steer: Steer) -> object:
-        """Steer for a player without a connection, and answer what the others see."""
-        self.steer(room, by, steer)
-        return {"places": self._places(room), "field": self.shared(room)}
 
     def on_tick(self, room: Room[Field], dt: float) -> None:
         """Move everybody, and say where they are."""
@@ -130,6 +102,32 @@ class Arena(RoomBehaviour[Field]):
                 runner.coins += 1
                 state.coin_x, state.coin_y = self._somewhere(room)
         room.broadcast("places", self._places(room), reliable=False, stream="places")
+
+    @staticmethod
+    def _places(room: Room[Field]) -> dict[int, tuple[float, float]]:
+        return {i: (round(r.x, 2), round(r.y, 2)) for i, r in room.state.runners.items()}
+
+    @staticmethod
+    def _somewhere(room: Room[Field]) -> tuple[float, float]:
+        return round(room.random.uniform(0, SIZE), 2), round(room.random.uniform(0, SIZE), 2)
+
+    def shared(self, room: Room[Field]) -> object:
+        """Show what changes now and then."""
+        state = room.state
+        return {
+            "round": state.round,
+            "coin": (state.coin_x, state.coin_y),
+            "coins": {player_id: runner.coins for player_id, runner in state.runners.items()},
+        }
+
+    def initial_state(self, rules: JsonObject) -> Field:
+        try:
+            return Field(round_seconds=msgspec.convert(rules, Rules).seconds)
+        except msgspec.ValidationError as error:
+            raise Refused(f"The arena takes other rules: {error}") from None
+
+    def on_create(self, room: Room[Field]) -> None:
+        room.every(room.state.round_seconds, "round")
 
     def on_timer(self, room: Room[Field], name: str) -> None:
         """End the round; a draw has no winner."""
@@ -145,19 +143,21 @@ class Arena(RoomBehaviour[Field]):
         for runner in state.runners.values():
             runner.coins = 0
 
-    def shared(self, room: Room[Field]) -> object:
-        """Show what changes now and then."""
-        state = room.state
-        return {
-            "round": state.round,
-            "coin": (state.coin_x, state.coin_y),
-            "coins": {player_id: runner.coins for player_id, runner in state.runners.items()},
-        }
+    def on_leave(self, room: Room[Field], member: Member, reason: str) -> None:
+        """Let a runner go; after a kick all coins count anew, so no host kicks who leads."""
+        runners = room.state.runners
+        del runners[member.player_id]
+        if reason == "kicked":
+            for runner in runners.values():
+                runner.coins = 0
 
-    @staticmethod
-    def _places(room: Room[Field]) -> dict[int, tuple[float, float]]:
-        return {i: (round(r.x, 2), round(r.y, 2)) for i, r in room.state.runners.items()}
+    def on_drop(self, room: Room[Field], member: Member) -> None:
+        """Stop a player whose connection is lost, so that they do not run into a wall."""
+        runner = room.state.runners[member.player_id]
+        runner.dx = runner.dy = 0.0
 
-    @staticmethod
-    def _somewhere(room: Room[Field]) -> tuple[float, float]:
-        return round(room.random.uniform(0, SIZE), 2), round(room.random.uniform(0, SIZE), 2)
+    @action("steer")
+    def steer_and_look(self, room: Room[Field], by: Member, steer: Steer) -> object:
+        """Steer for a player without a connection, and answer what the others see."""
+        self.steer(room, by, steer)
+        return {"places": self._places(room), "field": self.shared(room)}

@@ -59,24 +59,6 @@ class Cards(RoomBehaviour[Table]):
         if room.state.turn:
             raise Refused("A game is on: come back when it is over")
 
-    def on_leave(self, room: Room[Table], member: Member, reason: str) -> None:
-        """Put a player's hand under the deck; the last one wins, unless a kick made them that."""
-        state = room.state
-        if member.player_id not in state.hands:
-            return
-        if state.turn == member.player_id:
-            self._next(room)
-        state.deck = state.hands.pop(member.player_id) + state.deck
-        if state.turn and reason == "kicked":
-            self._end(room, None)
-        elif state.turn and len(state.hands) == 1:
-            self._end(room, next(iter(state.hands)))
-
-    def on_timer(self, room: Room[Table], name: str) -> None:
-        """Draw a card for the player who is too slow."""
-        self._draw(room, room.state.turn)
-        self._next(room)
-
     @action("deal")
     def deal(self, room: Room[Table], by: Member) -> None:
         """Begin a game with all who are here."""
@@ -93,6 +75,25 @@ class Cards(RoomBehaviour[Table]):
         room.state.turn = room.random.choice(list(hands))
         room.broadcast("dealt", {"turn": room.state.turn})
         room.after(TURN_SECONDS, "turn")
+
+    def shared(self, room: Room[Table]) -> JsonObject:
+        """Show the top of the pile, and how many cards each holds."""
+        state = room.state
+        return {
+            "turn": state.turn,
+            "top": state.pile[-1] if state.pile else None,
+            "deck": len(state.deck),
+            "hands": {player_id: len(hand) for player_id, hand in state.hands.items()},
+        }
+
+    def private(self, room: Room[Table], member: Member) -> list[str] | None:
+        """Show a player their own hand."""
+        return room.state.hands.get(member.player_id)
+
+    @action("look")
+    def look(self, room: Room[Table], by: Member) -> JsonObject:
+        """See what a connected client sees."""
+        return {"table": self.shared(room), "hand": self.private(room, by)}
 
     @action("play")
     def play(self, room: Room[Table], by: Member, play: Play) -> JsonObject:
@@ -118,25 +119,6 @@ class Cards(RoomBehaviour[Table]):
         self._draw(room, by.player_id)
         self._next(room)
         return self.look(room, by)
-
-    @action("look")
-    def look(self, room: Room[Table], by: Member) -> JsonObject:
-        """See what a connected client sees."""
-        return {"table": self.shared(room), "hand": self.private(room, by)}
-
-    def shared(self, room: Room[Table]) -> JsonObject:
-        """Show the top of the pile, and how many cards each holds."""
-        state = room.state
-        return {
-            "turn": state.turn,
-            "top": state.pile[-1] if state.pile else None,
-            "deck": len(state.deck),
-            "hands": {player_id: len(hand) for player_id, hand in state.hands.items()},
-        }
-
-    def private(self, room: Room[Table], member: Member) -> list[str] | None:
-        """Show a player their own hand."""
-        return room.state.hands.get(member.player_id)
 
     @staticmethod
     def _hand_in_turn(room: Room[Table], by: Member) -> list[str]:
@@ -167,3 +149,21 @@ class Cards(RoomBehaviour[Table]):
         room.broadcast("over", {"winner": winner_id})
         if winner_id is not None:
             room.player(winner_id).increment("cards_wins")
+
+    def on_timer(self, room: Room[Table], name: str) -> None:
+        """Draw a card for the player who is too slow."""
+        self._draw(room, room.state.turn)
+        self._next(room)
+
+    def on_leave(self, room: Room[Table], member: Member, reason: str) -> None:
+        """Put a player's hand under the deck; the last one wins, unless a kick made them that."""
+        state = room.state
+        if member.player_id not in state.hands:
+            return
+        if state.turn == member.player_id:
+            self._next(room)
+        state.deck = state.hands.pop(member.player_id) + state.deck
+        if state.turn and reason == "kicked":
+            self._end(room, None)
+        elif state.turn and len(state.hands) == 1:
+            self._end(room, next(iter(state.hands)))

@@ -9,16 +9,6 @@ from greenroom.behaviour import Refused
 from greenroom.testing import Heard, RoomHarness
 
 
-def chase(room: RoomHarness[Field], player_id: int) -> None:
-    """Run to the coin with one player."""
-    state = room.state
-    runner = state.runners[player_id]
-    x, y = state.coin_x - runner.x, state.coin_y - runner.y
-    length = math.hypot(x, y)
-    room.say(player_id, "steer", {"x": x / length, "y": y / length})
-    room.advance(max(0.0, length - REACH) / SPEED + 0.1)
-
-
 def test_the_server_moves_everybody_at_the_same_speed() -> None:
     room = RoomHarness(Arena, seed=1)
     ann, bob = room.join("Ann"), room.join("Bob")
@@ -39,6 +29,16 @@ def test_nobody_steers_faster_than_allowed() -> None:
     ann = room.join("Ann")
     with pytest.raises(Refused, match="Invalid data for steer"):
         room.say(ann, "steer", {"x": 2, "y": 0})
+
+
+def chase(room: RoomHarness[Field], player_id: int) -> None:
+    """Run to the coin with one player."""
+    state = room.state
+    runner = state.runners[player_id]
+    x, y = state.coin_x - runner.x, state.coin_y - runner.y
+    length = math.hypot(x, y)
+    room.say(player_id, "steer", {"x": x / length, "y": y / length})
+    room.advance(max(0.0, length - REACH) / SPEED + 0.1)
 
 
 def test_a_coin_is_seen_by_all_to_be_taken_and_the_round_is_won_by_it() -> None:

@@ -15,16 +15,6 @@ def begin(*names: str) -> RoomHarness[Table]:
     return room
 
 
-def step(room: RoomHarness[Table]) -> None:
-    """Play the first card that follows for the player whose turn it is, or draw."""
-    state = room.state
-    top, player_id = state.pile[-1], state.turn
-    cards = [c for c in state.hands[player_id] if c[0] == top[0] or c[1] == top[1]]
-    outcome = room.act(player_id, "play", {"card": cards[0]}) if cards else None
-    outcome = outcome or room.act(player_id, "draw")
-    assert outcome.status == "completed"
-
-
 def test_each_player_sees_their_own_hand_and_only_the_size_of_the_others() -> None:
     room = begin()
     for player_id in (1, 2):
@@ -33,20 +23,6 @@ def test_each_player_sees_their_own_hand_and_only_the_size_of_the_others() -> No
         assert view.shared["hands"] == {"1": HAND_CARDS, "2": HAND_CARDS}
         other = room.state.hands[3 - player_id]
         assert not any(card in str((view.shared, view.private)) for card in other)
-
-
-def test_a_game_is_played_to_its_end_and_no_card_is_lost() -> None:
-    room = begin("Ann", "Bob", "Eve")
-    for _ in range(500):
-        state = room.state
-        cards = [*state.deck, *state.pile, *(c for hand in state.hands.values() for c in hand)]
-        assert sorted(cards) == sorted(DECK)
-        if not state.turn:
-            break
-        step(room)
-    winner = next(i for i, hand in room.state.hands.items() if not hand)
-    assert Heard("over", {"winner": winner}) in room.heard(1)
-    assert room.stats == {winner: {"cards_wins": 1}}
 
 
 def test_wrong_moves_fail_and_change_nothing() -> None:
@@ -68,12 +44,43 @@ def test_wrong_moves_fail_and_change_nothing() -> None:
         room.join("Eve")
 
 
+def step(room: RoomHarness[Table]) -> None:
+    """Play the first card that follows for the player whose turn it is, or draw."""
+    state = room.state
+    top, player_id = state.pile[-1], state.turn
+    cards = [c for c in state.hands[player_id] if c[0] == top[0] or c[1] == top[1]]
+    outcome = room.act(player_id, "play", {"card": cards[0]}) if cards else None
+    outcome = outcome or room.act(player_id, "draw")
+    assert outcome.status == "completed"
+
+
+def test_a_game_is_played_to_its_end_and_no_card_is_lost() -> None:
+    room = begin("Ann", "Bob", "Eve")
+    for _ in range(500):
+        state = room.state
+        cards = [*state.deck, *state.pile, *(c for hand in state.hands.values() for c in hand)]
+        assert sorted(cards) == sorted(DECK)
+        if not state.turn:
+            break
+        step(room)
+    winner = next(i for i, hand in room.state.hands.items() if not hand)
+    assert Heard("over", {"winner": winner}) in room.heard(1)
+    assert room.stats == {winner: {"cards_wins": 1}}
+
+
 def test_a_slow_player_draws() -> None:
     room = begin()
     slow = room.state.turn
     room.advance(TURN_SECONDS)
     assert len(room.state.hands[slow]) == HAND_CARDS + 1
     assert room.state.turn == 3 - slow
+
+
+def test_a_kick_ends_the_game_and_nobody_has_won() -> None:
+    room = begin()
+    room.kick(2)
+    assert Heard("over", {"winner": None}) in room.heard(1)
+    assert room.stats == {}
 
 
 def test_a_player_who_leaves_gives_their_cards_back_and_the_last_one_wins() -> None:
@@ -84,13 +91,6 @@ def test_a_player_who_leaves_gives_their_cards_back_and_the_last_one_wins() -> N
     room.leave(room.state.turn)
     assert Heard("over", {"winner": stays}) in room.heard(stays)
     assert room.view(stays).shared["turn"] == 0
-
-
-def test_a_kick_ends_the_game_and_nobody_has_won() -> None:
-    room = begin()
-    room.kick(2)
-    assert Heard("over", {"winner": None}) in room.heard(1)
-    assert room.stats == {}
 
 
 def test_a_player_who_was_away_sees_their_hand_again_and_one_who_polls_looks() -> None:

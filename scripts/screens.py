@@ -10,7 +10,8 @@ import argparse
 import base64
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from urllib.parse import urlencode
@@ -25,11 +26,13 @@ sys.path[:0] = [str(ROOT), *map(str, FOLDERS)]
 from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402
 from demo_kit import enter_arena, open_demo, play_for, running_demo  # noqa: E402 (likewise)
 from gif import write_gif  # noqa: E402 (beside this file)
+from page_kit import blocks_of, enter_room, write_block  # noqa: E402 (likewise)
 from server_kit import ServerProcess, data_directory  # noqa: E402 (all found by FOLDERS)
 
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples"
-BEHAVIOURS = "*/tictactoe=tictactoe:TicTacToe"
+BEHAVIOURS = "*/tictactoe=tictactoe:TicTacToe,*/cards=cards:Cards,*/arena=arena:Arena"
+SDK = ROOT / "greenroom" / "demo" / "page" / "sdk"
 
 WIDTH, HEIGHT = 420, 740
 MOVES = (4, 0, 2, 6, 3)
@@ -80,6 +83,12 @@ new Promise((resolve) => {
   const reader = new FileReader();
   reader.onload = () => resolve(reader.result.split(",")[1]);
   reader.readAsDataURL(new Blob([frames[NUMBER]]));
+})
+"""
+
+A_TICK = """
+new Promise((resolve) => {
+  room.on("message", () => requestAnimationFrame(() => resolve(0)));
 })
 """
 
@@ -147,6 +156,8 @@ async def take_screens(server: ServerProcess, browser: Browser) -> dict[str, byt
     return {
         **await take_server_pages(browser, http),
         **await take_game(browser, {"server": http, "key": server.new_game().key}),
+        "two-hands": await take_hands(browser, http, server.new_game().key),
+        "two-runners": await take_runners(browser, http, server.new_game().key),
     }
 
 
@@ -182,6 +193,45 @@ async def take_game(browser: Browser, address: dict[str, str]) -> dict[str, byte
         await play(ann, bob)
         screens["two-browsers"] = await frame(browser, await take(ann), await take(bob))
     return screens
+
+
+@contextmanager
+def serve_client(tutorial: str, project: str, http: str) -> Iterator[str]:
+    """Serve the page that a tutorial writes; it calls the server at `http`."""
+    with tempfile.TemporaryDirectory(prefix="greenroom-client-") as directory:
+        client = Path(directory) / project / "client"
+        (client / "greenroom-client").mkdir(parents=True)
+        (client / "greenroom-client" / "dist").symlink_to(SDK)
+        for block in blocks_of(ROOT / "docs" / "tutorials" / tutorial):
+            if block.file.startswith(f"{project}/client/"):
+                text = block.text.replace("http://127.0.0.1:8080", http)
+                write_block(Path(directory), block._replace(text=text))
+        with serve_files(client) as pages:
+            yield pages
+
+
+async def take_hands(browser: Browser, http: str, key: str) -> bytes:
+    """Return what two players see of their cards, side by side."""
+    ann, bob = [await open_page(browser, WIDTH, 530) for _ in range(2)]
+    with serve_client("hidden-hands.md", "my-cards", http) as pages:
+        await enter_room(ann, f"{pages}/", "Ann", key)
+        await enter_room(bob, await ann.evaluate("location.href"), "Bob")
+        await ann.click("#deal")
+        for page in (ann, bob):
+            await page.until("room.privateState?.length == 5")
+        return await frame(browser, await take(ann), await take(bob), height=530)
+
+
+async def take_runners(browser: Browser, http: str, key: str) -> bytes:
+    """Return what two players see of their arena, side by side."""
+    ann, bob = [await open_page(browser, WIDTH, 580) for _ in range(2)]
+    with serve_client("arena.md", "my-arena", http) as pages:
+        await enter_room(ann, f"{pages}/", "Ann", key)
+        await enter_room(bob, await ann.evaluate("location.href"), "Bob")
+        for page in (ann, bob):
+            await page.until("Object.keys(room.state.coins).length == 2")
+            await page.evaluate(A_TICK)
+        return await frame(browser, await take(ann), await take(bob), height=580)
 
 
 async def open_page(browser: Browser, width: int, height: int, scheme: str = "light") -> Page:
@@ -225,9 +275,9 @@ async def play(ann: Page, bob: Page) -> None:
         await page.until(f"state.cells.filter(Boolean).length == {len(MOVES)}")
 
 
-async def frame(browser: Browser, *screens: bytes) -> bytes:
-    """Return windows side by side in one picture."""
-    page = await open_page(browser, WIDTH * 2 + 24 * 3, HEIGHT + 30 + 24 * 2)
+async def frame(browser: Browser, *screens: bytes, height: int = HEIGHT) -> bytes:
+    """Return windows of this height side by side in one picture."""
+    page = await open_page(browser, WIDTH * 2 + 24 * 3, height + 30 + 24 * 2)
     await page.show("about:blank")
     figures = "".join(
         f'<figure><figcaption>{title}</figcaption><img src="data:image/png;base64,{data}"></figure>'

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
+import trio
 from browser_kit import Page, needs_browser, open_browser
-from page_kit import ROOT, Block, Reader, blocks_of
+from cheat_kit import Seat, Table, open_table
+from honest_kit import play, wait_for_stat
+from page_kit import ROOT, Block, Reader, blocks_of, enter_room
 from waiting import block_until
 
 README = ROOT / "README.md"
 FIRST_GAME = ROOT / "docs" / "tutorials" / "first-game.md"
+HIDDEN_HANDS = FIRST_GAME.with_name("hidden-hands.md")
+ARENA = FIRST_GAME.with_name("arena.md")
 PAGES = [README, *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 
 MODULE = re.compile(r"^(?:from|import) ", re.MULTILINE)
@@ -47,6 +55,8 @@ def follow_one(reader: Reader, blocks: list[Block]) -> None:
     """Do what the next block says."""
     block = blocks.pop(0)
     match block.language:
+        case _ if block.file:
+            reader.write(block)
         case "sh":
             reader.paste(block.text)
         case "json":
@@ -158,6 +168,211 @@ async def test_the_first_game_ends_with_two_browsers_in_one_room(reader: Reader)
         assert ('"Ann"' if first is ann else '"Bob"') in reader.said
 
 
+CARDS_STEPS = {
+    "1. Begin a project": "",
+    "2. Deal the cards": "",
+    "3. Show each player their own hand": "1 passed",
+    "4. Take turns": "3 passed",
+    "5. Wait for nobody": "5 passed",
+    "6. Make a page": "",
+    "7. Play": "",
+}
+ARENA_STEPS = {
+    "1. Begin a project": "",
+    "2. Say what there is": "",
+    "3. Move everybody": "2 passed",
+    "4. Show the coin and the scores": "",
+    "5. Play in rounds": "3 passed",
+    "6. Let players go": "5 passed",
+    "7. Make a page": "",
+    "8. Play": "",
+}
+
+
+def write_game(reader: Reader, page: Path, steps: Mapping[str, str], example: str) -> list[Block]:
+    """Follow a tutorial until its game can be played; return the blocks that remain."""
+    blocks = blocks_of(page)
+    for section, said in steps.items():
+        follow(reader, blocks, section)
+        assert said in reader.said
+    [project] = {block.file.partition("/")[0] for block in blocks_of(page) if block.file}
+    written = ast.parse((reader.checkout / project / example).read_text())
+    whole = ast.parse((ROOT / "examples" / example).read_text())
+    assert ast.get_docstring(whole)
+    assert ast.dump(written) == ast.dump(ast.Module(whole.body[1:], []))
+    return blocks
+
+
+async def cheat_in_the_console(page: Page, blocks: list[Block]) -> None:
+    """Do what the next section says in a browser's console."""
+    section = blocks[0].section
+    while blocks[0].section == section:
+        tried, answer = blocks.pop(0), blocks.pop(0)
+        assert (tried.language, answer.language) == ("js", "text")
+        call = tried.text.removeprefix("await ").strip()
+        said = await page.evaluate(f"{call}.then(() => 'taken', (error) => error.message)")
+        assert said == answer.text.strip()
+
+
+CARD = re.compile(r'"([2-9TJQKA][CDHS])"')
+
+
+def cards_in(received: str) -> set[str]:
+    return set(CARD.findall(received))
+
+
+@needs_curl
+async def test_the_card_game_is_written_and_no_client_receives_the_hand_of_another(
+    reader: Reader,
+) -> None:
+    blocks = write_game(reader, HIDDEN_HANDS, CARDS_STEPS, "cards.py")
+    async with open_table(reader, "cards") as table:
+        hands = []
+        for seat in table.seats.values():
+            seen = seat.act("look")
+            hands.append(set(seen["hand"]))
+            assert cards_in("".join(seat.received)) == {*seen["hand"], seen["table"]["top"]}
+        assert [len(hand) for hand in hands] == [5, 5]
+        assert hands[0].isdisjoint(hands[1])
+        winner = table.seats[await play(table)]
+        await wait_for_stat(winner, "cards_wins")
+        await check_the_losers_hand(table, winner)
+    follow(reader, blocks[4:], "9. See who has won")
+    assert f'"player_id":{winner.player_id},' in reader.said
+
+
+async def check_the_losers_hand(table: Table, winner: Seat) -> None:
+    """Check that the winner has never received a card that the other still holds."""
+    await winner.view()
+    received = "".join(winner.received)
+    shown = set(re.findall(r'"top": ?"(..)"', received))  # the pile may have become the deck again
+    held = set(table.other(winner).act("look")["hand"]) - shown
+    assert held
+    assert held.isdisjoint(cards_in(received))
+
+
+async def enter_both(ann: Page, bob: Page, reader: Reader) -> None:
+    """Come to one room in two browsers, as the tutorials say."""
+    key = reader.filled["gr_api_…"]
+    await enter_room(ann, reader.fill("http://127.0.0.1:8000/"), "Ann", key)
+    await enter_room(bob, await ann.evaluate("location.href"), "Bob")
+
+
+async def lay_or_draw(page: Page) -> None:
+    """Lay the first card that follows, or draw."""
+    await page.evaluate("""(() => {
+        const { top } = room.state;
+        const at = room.privateState.findIndex((card) => card[0] === top[0] || card[1] === top[1]);
+        (document.querySelectorAll("#hand button")[at] ?? document.getElementById("draw")).click();
+    })()""")
+    await page.until("document.getElementById('turn').textContent != 'It is your turn.'")
+
+
+@needs_curl
+@needs_browser
+async def test_the_card_game_is_played_in_two_browsers(reader: Reader) -> None:
+    blocks = write_game(reader, HIDDEN_HANDS, CARDS_STEPS, "cards.py")
+    async with open_browser() as browser:
+        ann, bob = await browser.new_page(), await browser.new_page()
+        await enter_both(ann, bob, reader)
+        await ann.click("#deal")
+        hands = []
+        for page in (ann, bob):
+            await page.until("room.privateState?.length == 5")
+            hands.append(set(await page.evaluate("room.privateState")))
+            seen = {*hands[-1], await page.evaluate("room.state.top")}
+            assert cards_in(await page.received()) == seen
+        assert hands[0].isdisjoint(hands[1])
+        is_anns = await ann.text("#turn") == "It is your turn."
+        mover, other = (ann, bob) if is_anns else (bob, ann)
+        await cheat_in_the_console(other, blocks)
+        await ann.call("Page.reload")
+        await ann.until("globalThis.room?.privateState?.length == 5")
+        assert set(await ann.evaluate("room.privateState")) == hands[0]
+        while await ann.evaluate("room.state.turn"):
+            await mover.reads("#turn", "It is your turn.")
+            await lay_or_draw(mover)
+            mover, other = other, mover
+        winner, loser = other, mover
+        await winner.reads("#news", "You have won!")
+        await loser.reads("#news", "You have not won.")
+        assert ann.errors + bob.errors == []
+    follow(reader, blocks, "9. See who has won")
+    assert ('"Ann"' if winner is ann else '"Bob"') in reader.said
+
+
+async def run_one_way(seat: Seat, ticks: int) -> list[float]:
+    """Run along the field for some ticks; return how far each of them got the player."""
+    key = str(seat.player_id)
+    first = seat.act("steer", {"x": 0, "y": 0})["places"][key][0]
+    assert (await seat.say("steer", {"x": 1 if first < 50 else -1, "y": 0}))["type"] == "sent"
+    places = [first]
+    while len(places) <= ticks:
+        frame = await seat.client.take()
+        if frame.get("command") == "places":
+            places.append(frame["data"][key][0])
+    return [abs(after - before) for before, after in pairwise(places)]
+
+
+@needs_curl
+async def test_the_arena_is_written_and_its_server_moves_everybody(reader: Reader) -> None:
+    blocks = write_game(reader, ARENA, ARENA_STEPS, "arena.py")
+    async with open_table(reader, "arena", seconds=5) as table:
+        began = trio.current_time()
+        steps = await run_one_way(table.host, 40)
+        assert trio.current_time() - began > 1.7, "no more than 20 ticks a second"
+        assert median(steps) == pytest.approx(1.0, abs=0.02), "20 steps of 1.0 a second"
+        await play(table)  # the guest takes a coin
+        await table.host.send()
+        deltas = [frame for frame in table.host.frames if frame.get("event") == "delta"]
+        assert any("coins" in json.dumps(delta) for delta in deltas)
+        await wait_for_stat(table.guest, "arena_wins")
+    follow(reader, blocks[4:], "10. See who has won")
+
+
+WAY = "[0, 1].map((axis) => room.state.coin[axis] - heard[Object.keys(heard).at(-1)][axis])"
+"""The way to the coin from where the server has the player who joined last."""
+LISTEN = """
+room.on("message", ({ command, data }) => { if (command === "places") globalThis.heard = data; }); 0
+"""
+
+
+async def run_until_won(page: Page) -> None:
+    """Hold the arrow key that leads to the coin, until the player has won a round."""
+    await page.evaluate(LISTEN)
+    await page.until("globalThis.heard")
+    held = None
+    while not (await page.text("#news")).endswith("you have won!"):
+        x, y = await page.evaluate(WAY)
+        ways = ("ArrowLeft", "ArrowRight") if abs(x) > 2 else ("ArrowUp", "ArrowDown")
+        key = ways[(x if abs(x) > 2 else y) > 0]
+        if key != held:
+            if held is not None:
+                await page.call("Input.dispatchKeyEvent", type="keyUp", key=held)
+            await page.call("Input.dispatchKeyEvent", type="keyDown", key=key)
+            held = key
+
+
+@needs_curl
+@needs_browser
+async def test_the_arena_is_played_in_two_browsers(reader: Reader) -> None:
+    blocks = write_game(reader, ARENA, ARENA_STEPS, "arena.py")
+    async with open_browser() as browser:
+        ann, bob = await browser.new_page(), await browser.new_page()
+        await enter_both(ann, bob, reader)
+        with trio.fail_after(100):
+            await run_until_won(bob)
+        await ann.until("document.getElementById('news').textContent.endsWith('have not won.')")
+        received = await ann.received()
+        assert received.count('"command":"places"') > 100
+        assert received.count('"event":"state"') == 1
+        assert received.count('"event":"delta"') > 1
+        await cheat_in_the_console(bob, blocks)
+        assert ann.errors + bob.errors == []
+    follow(reader, blocks, "10. See who has won")
+    assert '"Bob"' in reader.said
+
+
 @needs_curl
 def test_the_readme_does_what_it_says(reader: Reader) -> None:
     blocks = [block for block in blocks_of(README) if block.language != "python"]
@@ -231,4 +446,5 @@ def python(arguments: list[str], statuses: tuple[int, ...]) -> None:
 def test_every_tutorial_is_followed_by_a_test() -> None:
     names = ("first-client-in-python", "first-client-in-typescript")
     clients = [FIRST_GAME.parent / f"{name}.md" for name in names]
-    assert [README, *clients, FIRST_GAME] == PAGES  # tests/sdks follows those of the clients
+    # tests/sdks follows those of the clients
+    assert [README, ARENA, *clients, FIRST_GAME, HIDDEN_HANDS] == PAGES

@@ -52,6 +52,16 @@ class Page:
         self._session_id = session_id
         self.errors: list[str] = []
         self.urls: list[str] = []
+        self._frames: list[str] = []
+        self._answered: list[str] = []
+
+    async def received(self) -> str:
+        """Return all that came over the network: bodies of answers, and frames of WebSockets."""
+        found = []
+        for request_id in self._answered:
+            answer = await self.call("Network.getResponseBody", requestId=request_id)
+            found.append(str(answer["body"]))
+        return "\n".join(found + self._frames)
 
     async def call(self, method: str, **parameters: Any) -> Any:
         return await self._browser.call(method, parameters, self._session_id)
@@ -107,6 +117,10 @@ class Page:
                 self.urls.append(data["request"]["url"])
             case "Network.webSocketCreated":
                 self.urls.append(data["url"])
+            case "Network.webSocketFrameReceived":
+                self._frames.append(data["response"]["payloadData"])
+            case "Network.responseReceived" if data["type"] != "Preflight":  # these have no body
+                self._answered.append(data["requestId"])
             case _:
                 pass
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 from realtime_kit import Client, dial
-from server_kit import Api, Reply, ServerProcess, serving
+from server_kit import Api, Game, Reply, ServerProcess, serving
 from udp_kit import FastClient, udp_socket
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -66,6 +67,21 @@ def serving_examples(database_url: str) -> Iterator[ServerProcess]:
         yield server
 
 
+class TableServer(Protocol):
+    """A server that has games of its own for tables."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return host and port of HTTP."""
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """Return its addresses."""
+
+    def new_game(self) -> Game:
+        """Return a game to play."""
+
+
 class Seat:
     """A player with a connection, who remembers every frame that came over it."""
 
@@ -73,6 +89,8 @@ class Seat:
         self.table = table
         self.player_id, self.token = table.api.register(name)
         self.frames: list[Any] = []
+        self.received: list[str] = []
+        """Everything that came, over HTTP and over the connection."""
         self._client: Client | None = None
 
     @property
@@ -81,7 +99,9 @@ class Seat:
         return self._client
 
     def call(self, method: str, path: str, body: object = None) -> Reply:
-        return self.table.api.call(method, path, body, player=self.token)
+        reply = self.table.api.call(method, path, body, player=self.token)
+        self.received.append(reply.body.decode())
+        return reply
 
     def done(self, method: str, path: str, body: object = None) -> Any:
         """Call what is not refused; return the answer."""
@@ -142,6 +162,7 @@ class Seat:
         while True:
             frame = await self.client.take()
             self.frames.append(frame)
+            self.received.append(json.dumps(frame))
             if frame.get(key) == value:
                 return frame
 
@@ -171,7 +192,7 @@ class Seat:
 class Table:
     """A room that began as a lobby. The host and the guest are in it; the stranger is not."""
 
-    def __init__(self, server: ServerProcess, kind: str, **rules: Any) -> None:
+    def __init__(self, server: TableServer, kind: str, **rules: Any) -> None:
         self.server = server
         self.kind = kind
         self.rules = {"type": kind, **RULES.get(kind, {}), **rules}
@@ -223,7 +244,7 @@ class Table:
         return await self.host.view(), await self.guest.view(), ids, self.stats()
 
 
-def begin(server: ServerProcess, kind: str, **rules: Any) -> Table:
+def begin(server: TableServer, kind: str, **rules: Any) -> Table:
     """Start a game. If the number to guess is 1, start another: nothing changes by guessing 1."""
     while True:
         table = Table(server, kind, **rules)
@@ -233,7 +254,7 @@ def begin(server: ServerProcess, kind: str, **rules: Any) -> Table:
 
 
 @asynccontextmanager
-async def open_table(server: ServerProcess, kind: str, **rules: Any) -> AsyncGenerator[Table]:
+async def open_table(server: TableServer, kind: str, **rules: Any) -> AsyncGenerator[Table]:
     """A table whose game has begun, with both members connected."""
     table = begin(server, kind, **rules)
     async with AsyncExitStack() as stack:

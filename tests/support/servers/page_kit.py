@@ -17,17 +17,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from browser_kit import Page
+from server_kit import Game
 from waiting import block_until
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 100.0
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WRITTEN = re.compile(r"(Save this as|Add this to the end of)\s`([^`]+)`:\n\n\Z")
 HEADING = re.compile(r"^##? (.+)$", re.MULTILINE)
 
+OWN_SETTINGS = "[ ! -e greenroom.toml ] || unset GREENROOM_DATA_DIR"
+"""Lets a project's settings say where its data is."""
 SHIMS = {
-    "serve": "exec {python} -P -m greenroom serve",
+    "serve": OWN_SETTINGS + "; exec {python} -P -m greenroom serve",
     "greenroom": "exec {python} -P -m greenroom",
-    "test": "cd {root} && exec {python} -m pytest -q -p no:cacheprovider",
+    "test": "exec {python} -m pytest -q -p no:cacheprovider",
 }
 """Stand for the scripts: what they do once the environment, the tests' own here, is made."""
 
@@ -39,11 +44,15 @@ LAST_LINE = re.compile(r"described at .*\n|first game's keys: .*\n")
 
 
 class Block(NamedTuple):
-    """A fenced block: the section it is in, its language, its text."""
+    """A fenced block: the section it is in, its language, its text, the file that it is for."""
 
     section: str
     language: str
     text: str
+    file: str = ""
+    """The file that the page says the text belongs in."""
+    is_added: bool = False
+    """True if the text goes to the end of that file; otherwise it is all of it."""
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -51,9 +60,31 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     found = []
     for match in FENCE.finditer(text):
-        headings = HEADING.findall(FENCE.sub("", text[: match.start()]))
-        found.append(Block(headings[-1], match[1], match[2]))
+        before = text[: match.start()]
+        headings = HEADING.findall(FENCE.sub("", before))
+        block = Block(headings[-1], match[1], match[2])
+        if (told := WRITTEN.search(before)) is not None:
+            block = block._replace(file=told[2], is_added=told[1].startswith("Add"))
+        found.append(block)
     return found
+
+
+def write_block(directory: Path, block: Block) -> None:
+    """Write a block into its file, as the page says."""
+    path = directory / block.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_text() if block.is_added else ""
+    path.write_text(f"{before}\n{block.text}" if before else block.text)
+
+
+async def enter_room(page: Page, url: str, name: str, key: str = "") -> None:
+    """Come to a room as the page of a tutorial has it; an invitation has the key already."""
+    await page.show(url)
+    for field, text in (("name", name), ("key", key)):
+        if text:
+            await page.evaluate(f"document.getElementById('{field}').value = {json.dumps(text)}")
+    await page.click("#entrance button")
+    await page.until("globalThis.room?.state")
 
 
 def free_port() -> int:
@@ -94,9 +125,10 @@ class Reader:
         }
         scripts = self.checkout / "scripts"
         scripts.mkdir(parents=True)
-        (self.checkout / "examples").symlink_to(ROOT / "examples")
+        for name in ("examples", "pyproject.toml"):
+            (self.checkout / name).symlink_to(ROOT / name)
         for name, command in SHIMS.items():
-            line = command.format(python=sys.executable, root=ROOT)
+            line = command.format(python=sys.executable)
             (scripts / name).write_text(f'#!/bin/sh\n{line} "$@"\n')
             (scripts / name).chmod(0o755)
         program = self.checkout / "bin"
@@ -122,6 +154,10 @@ class Reader:
                 self.said = self._run(line)
                 self._note(self.said)
 
+    def write(self, block: Block) -> None:
+        """Write a block into its file; the ports alone are others."""
+        write_block(self.checkout, block._replace(text=self.fill(block.text)))
+
     def _run(self, line: str) -> str:
         done = subprocess.run(
             ["sh", "-ec", line],
@@ -139,10 +175,12 @@ class Reader:
         is_server = "scripts/serve" in line
         port = self.ports["8080" if is_server else "8000"]
         output = self._home / f"terminal-{len(self._terminals)}.txt"
+        *before, last = line.split(" && ")
+        command = " && ".join([*before, f"exec {last}"])
         near, far = pty.openpty()
         self._terminals.append(
             subprocess.Popen(
-                ["sh", "-ec", f"exec {line}"],
+                ["sh", "-ec", command],
                 cwd=self.checkout,
                 env=self._environment,
                 stdout=far,
@@ -180,12 +218,27 @@ class Reader:
         """Remember the keys and ids that a command has shown."""
         shown = {
             "gr_api_…": re.search(r"project key\s+(gr_api_\w+)", said),
+            "gr_adm_…": re.search(r"admin key\s+(gr_adm_\w+)", said),
             "gr_plr_…": re.search(r'"private_key":"(gr_plr_\w+)"', said),
             "ROOM_ID": re.search(r'"room_id":"(\w+)"', said),
         }
         self.filled |= {name: match[1] for name, match in shown.items() if match}
         registered = re.findall(r'"private_key":"(gr_plr_\w+)","player_name":"(\w+)"', said)
         self.filled |= {f"{name.upper()}_TOKEN": token for token, name in registered}
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return where the server answers HTTP."""
+        return "127.0.0.1", self.ports["8080"]
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """Return the server's addresses."""
+        return {"realtime": f"ws://127.0.0.1:{self.ports['8081']}"}
+
+    def new_game(self) -> Game:
+        """Return the first game."""
+        return Game(1, self.filled["gr_api_…"], self.filled["gr_adm_…"])
 
     def compare(self, shown: str) -> None:
         """Compare an answer that the page shows with the last one that came."""
