@@ -154,7 +154,7 @@ class ActorSystem:
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)
         rooms = RoomLoader(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
         self.rooms = DynamicSupervisor[RoomRole](
-            "room", rooms.load, committer, before_timer=self.hub.before_timer, ownership=own
+            "room", rooms.load, committer, before_timer=self.hub.read_before_timer, ownership=own
         )
         lobbies = LobbyLoader(
             rooms,

@@ -225,13 +225,13 @@ class _Root:
         member: ClusterOptions | None = None,
     ) -> None:
         database = DatabaseService(settings)
-        studio = BehaviourService(registry, settings.job_seconds_max, self._world, watch)
+        studio = BehaviourService(registry, settings.job_seconds_max, self._get_world, watch)
         self.server = Node(
             settings,
             listening,
             studio,
             lambda: database.conninfo,
-            self.node,
+            self.draw_tree,
             sources=sources,
             member=member,
         )
@@ -251,10 +251,10 @@ class _Root:
         """Run the tree."""
         await self._supervisor.run(task_status=task_status)
 
-    def _world(self) -> World:
+    def _get_world(self) -> World:
         return self.server.world
 
-    def node(self) -> TreeNode:
+    def draw_tree(self) -> TreeNode:
         """Draw the whole tree."""
         children = self._supervisor.branches()
         queued = sum(child.mailbox for child in children)
@@ -333,9 +333,9 @@ class _Worker:
             cluster.membership.note_dead(node_id)
 
     def draw(self) -> TreeNode:
-        return self._root.node()
+        return self._root.draw_tree()
 
-    def database_fails(self) -> bool:
+    def is_database_failing(self) -> bool:
         return self._root.server.database_fails
 
     async def take(self, line: bytes, stream: trio.SocketStream) -> None:

@@ -117,7 +117,7 @@ class Clustering:
         self._messenger = Messenger(self.bus)
         self.passing = ConnectionPassing(session.node_id, options.bus_directory, self._stayers)
         self._shards = ShardMap[NodeRow](session.node_id)
-        self._shards.when_gone(self.bus.give_up)
+        self._shards.call_when_gone(self.bus.give_up)
         self._guard = Guard(LEASE_SECONDS)
         residents = WorldResidents(world, keeper, system.storage, system.hub)
         self.membership = Membership(
@@ -138,7 +138,7 @@ class Clustering:
             is_on=settings.balance_shards,
         )
         self.membership.note_dead(options.last_node_id)  # perhaps nobody else takes its shards over
-        self.membership.when_taken_over(options.tell_taken_over)
+        self.membership.call_when_taken_over(options.tell_taken_over)
         self.forwarding = Forwarding(
             world,
             Locator(system.storage.accounts),
@@ -247,7 +247,7 @@ class Clustering:
         return is_well and self._guard.is_trusted and not self.membership.is_draining
 
     def samples(self) -> Iterator[Sample]:
-        """Tell the metrics."""
+        """Yield what the metrics show."""
         for source in self._sources:
             yield from source()
         about = "Shards that this node owns."

@@ -137,17 +137,17 @@ class ListeningServices:
             context: where operations that come from other nodes act.
         """
         self._cluster = cluster
-        limits = self._limits(storage)
-        metrics = self._metrics(world, storage, hub, tree, cluster)
+        limits = self._make_limits(storage)
+        metrics = self._make_metrics(world, storage, hub, tree, cluster)
         for source in sources:
             metrics.add_source(source)
-        dispatcher = self._dispatcher(world, limits, metrics, cluster)
-        self._http = self._server(storage, limits, metrics, dispatcher, cluster)
+        dispatcher = self._make_dispatcher(world, limits, metrics, cluster)
+        self._http = self._make_server(storage, limits, metrics, dispatcher, cluster)
         answering: list[ChildSpec] = []
         if cluster is not None:
             answers = cluster.answer_with(dispatcher, metrics, context)
             answering.append(ChildSpec("answering", answers))
-        self._realtime = self._realtime_server(world, hub, limits, cluster)
+        self._realtime = self._make_realtime_server(world, hub, limits, cluster)
         stop_seconds = self._settings.stop_seconds_max + 5.0
         certificate = self._certificate
         watched = [] if certificate is None else [ChildSpec("certificate", certificate)]
@@ -183,7 +183,7 @@ class ListeningServices:
         else:
             self._certificate.reload()
 
-    def _certificate_samples(self) -> Iterator[Sample]:
+    def _sample_certificate(self) -> Iterator[Sample]:
         certificate = self._certificate
         if certificate is not None:
             yield Sample(
@@ -197,7 +197,7 @@ class ListeningServices:
                 certificate.is_outdated,
             )
 
-    def _port_samples(self) -> Iterator[Sample]:
+    def _sample_ports(self) -> Iterator[Sample]:
         """Tell how much of what the ports may take is taken."""
         http, realtime, settings = self._http, self._realtime, self._settings
         if http is None or realtime is None:
@@ -229,12 +229,12 @@ class ListeningServices:
             machines=() if self._cluster is None else self._cluster.machines(),
         )
 
-    def _limits(self, storage: Storage) -> CallLimits:
+    def _make_limits(self, storage: Storage) -> CallLimits:
         progress = storage.committer.progress
         write_shares = WriteShares(self._settings.address_share_max, lambda: Progress(*progress()))
         return CallLimits(limit_settings(self._settings), write_shares=write_shares)
 
-    def _realtime_server(
+    def _make_realtime_server(
         self, world: World, hub: Hub, limits: CallLimits, cluster: Clustering | None
     ) -> RealtimePort:
         certificate = self._certificate
@@ -249,7 +249,7 @@ class ListeningServices:
             relay=None if cluster is None else cluster.relay(certificate),
         )
 
-    def _metrics(
+    def _make_metrics(
         self,
         world: World,
         storage: Storage,
@@ -267,13 +267,13 @@ class ListeningServices:
         metrics.add_source(lambda: storage_samples(storage))
         metrics.add_source(lambda: realtime_samples(hub.statistics()))
         metrics.add_source(lambda: udp_samples(self._udp.statistics()))
-        metrics.add_source(self._port_samples)
-        metrics.add_source(self._certificate_samples)
+        metrics.add_source(self._sample_ports)
+        metrics.add_source(self._sample_certificate)
         metrics.add_source(lambda: usage_samples(world))
         metrics.add_source(lambda: disk_samples(settings.data_dir), in_thread=True)
         return metrics
 
-    def _dispatcher(
+    def _make_dispatcher(
         self,
         world: World,
         limits: CallLimits,
@@ -290,7 +290,7 @@ class ListeningServices:
             elsewhere=None if cluster is None else cluster.forwarding,
         )
 
-    def _server(
+    def _make_server(
         self,
         storage: Storage,
         limits: CallLimits,
@@ -308,8 +308,8 @@ class ListeningServices:
         discovery = {
             **self._pages,
             **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
-            "/healthz": health.live,
-            "/readyz": health.ready,
+            "/healthz": health.answer_live,
+            "/readyz": health.answer_ready,
             "/metrics": metrics.answer,
         }
         options = http_options(settings, self.http_port)

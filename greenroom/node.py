@@ -92,7 +92,7 @@ class Node:
         )
         supervisor = Supervisor(
             "server",
-            self._children(system),
+            self._list_children(system),
             strategy=Strategy.REST_FOR_ONE,
             restarts_max=10 if self._member is None else 0,  # a node that lost its id begins anew
             window_seconds=60.0,
@@ -162,7 +162,7 @@ class Node:
             first_game_file=kept if kept.exists() else None,
         )
 
-    def _children(self, system: ActorSystem) -> list[ChildSpec]:
+    def _list_children(self, system: ActorSystem) -> list[ChildSpec]:
         """Return the services in starting order. A command needs only those down to the lobbies.
 
         What a node of a cluster has above its storage is made once that is open.
@@ -173,15 +173,15 @@ class Node:
             ChildSpec("reads", system.storage.loaders),
         ]
         if self._member is None:
-            return [*storage, *self._actors(system), *self._services(system)]
-        made_later = Deferred("node", lambda: self._as_member(system))
+            return [*storage, *self._list_actors(system), *self._list_services(system)]
+        made_later = Deferred("node", lambda: self._list_member_services(system))
         return [*storage, ChildSpec("node", made_later, shutdown_seconds=2 * stop_seconds)]
 
-    def _actors(self, system: ActorSystem) -> list[ChildSpec]:
+    def _list_actors(self, system: ActorSystem) -> list[ChildSpec]:
         return [
             ChildSpec(
                 "usage",
-                self._usage(system),
+                self._make_usage(system),
                 shutdown_seconds=self._settings.stop_seconds_max,
             ),
             ChildSpec("games", system.games),
@@ -190,14 +190,14 @@ class Node:
             ChildSpec("lobbies", system.lobbies),
         ]
 
-    def _as_member(self, system: ActorSystem) -> list[ChildSpec]:
+    def _list_member_services(self, system: ActorSystem) -> list[ChildSpec]:
         """Return what a node of a cluster has above its storage, which is open."""
         assert self._member is not None
         keeper = system.keeper(self._studio)
         cluster = self._cluster = Clustering(self._settings, self._member, system, keeper)
-        return [*self._actors(system), *self._services(system, keeper, cluster)]
+        return [*self._list_actors(system), *self._list_services(system, keeper, cluster)]
 
-    def _services(
+    def _list_services(
         self,
         system: ActorSystem,
         keeper: ShardKeeper | None = None,
@@ -207,11 +207,11 @@ class Node:
         if self._listening is None:
             return []
         stop_seconds = self._settings.stop_seconds_max
-        first_game, control = self._of_the_machine()
+        first_game, control = self._list_machine_services()
         backups = _backups(self._settings)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
         keeper = keeper or system.keeper(self._studio)
-        sources = [*self._sources(), *(one.samples for one in backups)]
+        sources = [*self._list_sources(), *(one.samples for one in backups)]
         return [
             ChildSpec("friendships", system.friendships),
             ChildSpec("leaderboards", system.world.leaderboards),
@@ -240,7 +240,7 @@ class Node:
             *(ChildSpec("backups", one) for one in backups),
         ]
 
-    def _of_the_machine(self) -> tuple[list[ChildSpec], list[ChildSpec]]:
+    def _list_machine_services(self) -> tuple[list[ChildSpec], list[ChildSpec]]:
         """Return what one process of a machine does: the first game, the control socket."""
         making = ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT)
         if self._member is not None:  # its parent has the socket
@@ -248,11 +248,11 @@ class Node:
         desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
         return [making], [ChildSpec("control", _Task(control_socket.run, desk, path))]
 
-    def _usage(self, system: ActorSystem) -> Service:
+    def _make_usage(self, system: ActorSystem) -> Service:
         """Return what counts usage. In a server, the keeper has it begin with what is stored."""
         return system.usage if self._listening is not None else _Task(system.restore_usage)
 
-    def _sources(self) -> list[Source]:
+    def _list_sources(self) -> list[Source]:
         """Return what the metrics tell of parts that `ListeningServices` does not know."""
         return [
             lambda: process_samples(self._delay.histogram),

@@ -37,14 +37,14 @@ class RoomRandom(random.Random):
         super().__init__()
         self.position = position & _MASK
 
-    def _next(self) -> int:
+    def _draw_next(self) -> int:
         self.position = (self.position + _STEP) & _MASK
         hashed = blake2b(self.position.to_bytes(8, "big"), digest_size=8, person=_PERSON)
         return int.from_bytes(hashed.digest(), "big")
 
     def random(self) -> float:
         """Return a number from 0.0 to below 1.0."""
-        return (self._next() >> 11) / 2**53
+        return (self._draw_next() >> 11) / 2**53
 
     def getrandbits(self, k: int, /) -> int:
         """Return `k` random bits."""
@@ -52,7 +52,7 @@ class RoomRandom(random.Random):
             raise ValueError("number of bits must be non-negative")
         bits = 0
         for _ in range(0, k, 64):
-            bits = (bits << 64) | self._next()
+            bits = (bits << 64) | self._draw_next()
         return bits >> (-k % 64)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:

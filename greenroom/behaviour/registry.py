@@ -101,9 +101,9 @@ class Registry:
 
     def digest(self) -> str:
         """Return digits that are equal on machines with the same behaviours; see `Sources`."""
-        return self.sources.digest(f"{key}={name}" for key, name in sorted(self._entries()))
+        return self.sources.digest(f"{key}={name}" for key, name in sorted(self._list_entries()))
 
-    def _entries(self) -> list[tuple[str, str]]:
+    def _list_entries(self) -> list[tuple[str, str]]:
         return [(f"{game}/{kind}", name) for (game, kind), name in self._by_key.items()]
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
@@ -165,7 +165,7 @@ class Registry:
         Raises:
             BadBehaviour, BadStat: one of them cannot be loaded; then all stay as they were.
         """
-        with self.sources.imported_anew():
+        with self.sources.import_anew():
             loaded = {name: load(name) for name in self._classes}
             self._check_names(loaded)
             self._stats = self._read_stats(loaded)
@@ -190,9 +190,9 @@ class Registry:
             BadStat: two behaviours of one game declare a stat differently, or too many.
         """
         games = {game for game, _ in self._by_key} | {ANY}
-        return {game: self._stats_of(game, classes) for game in games}
+        return {game: self._collect_stats(game, classes) for game in games}
 
-    def _stats_of(self, game: str, classes: Classes) -> Stats:
+    def _collect_stats(self, game: str, classes: Classes) -> Stats:
         found: dict[str, Stat] = {}
         for (named, _), name in self._by_key.items():
             if named not in {ANY, game}:

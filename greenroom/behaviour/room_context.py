@@ -53,7 +53,7 @@ class RoomContext:
         self.host_id = host_id
         self.leaving_id = leaving_id
 
-    def next_hook(self) -> None:
+    def begin_hook(self) -> None:
         """Count the effects of the next hook from zero."""
         self._count = self._size = 0
 

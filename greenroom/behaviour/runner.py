@@ -1,7 +1,7 @@
 """Runs the hooks of one room's behaviour, and encodes and restores its state.
 
     runner.begin(now)            the time that hooks see; what was asked for before is forgotten
-    runner.hook("on_join", …)    refuses or fails: then go back to what `save` returned before
+    runner.call_hook("on_join", …)    refuses or fails: then go back to what `save` returned before
     runner.take_effects()        what the hooks so far ask for
     runner.save()                state, chance and timers as bytes
     runner.load(saved)           the room as it was
@@ -146,7 +146,7 @@ class Runner(Generic[State]):
         self.room.now = now
         self.take_effects()
 
-    def hook(self, name: str, *arguments: object) -> Any:
+    def call_hook(self, name: str, *arguments: object) -> Any:
         """Call a hook or a typed handler, by name, with the room and these arguments.
 
         Raises:
@@ -158,14 +158,14 @@ class Runner(Generic[State]):
         return self.call(name, getattr(self.behaviour, name), *arguments)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function as a hook, as `on_done` of `room.run`; raises as `hook`."""
-        self._context.next_hook()
+        """Call a function as a hook, as `on_done` of `room.run`; raises as `call_hook`."""
+        self._context.begin_hook()
         room = self.room
         return _run(self._watch, name, room.room_id, function, room, *arguments)
 
     def handle(self, handler: TypedHandler, by: Member, data: bytes) -> Any:
-        """Decode the data for a typed handler and call it; raises as `read` and `hook`."""
-        self._context.next_hook()
+        """Decode the data for a typed handler and call it; raises as `read` and `call_hook`."""
+        self._context.begin_hook()
         room, call = self.room, handler.call
         return _run(self._watch, handler.method, room.room_id, call, self.behaviour, room, by, data)
 
@@ -199,16 +199,16 @@ class Runner(Generic[State]):
         Raises:
             Refused, BehaviourBug: the hook failed.
         """
-        return _run(self._watch, "shared", self.room.room_id, self._shared)
+        return _run(self._watch, "shared", self.room.room_id, self._call_shared)
 
-    def _shared(self) -> Json:
+    def _call_shared(self) -> Json:
         return msgspec.to_builtins(self.behaviour.shared(self.room), str_keys=True)
 
     def private(self, player_ids: Iterable[int]) -> dict[int, Json]:
         """Return the private view of each of these members; raises as `shared`."""
-        return _run(self._watch, "private", self.room.room_id, self._private, player_ids)
+        return _run(self._watch, "private", self.room.room_id, self._call_private, player_ids)
 
-    def _private(self, player_ids: Iterable[int]) -> dict[int, Json]:
+    def _call_private(self, player_ids: Iterable[int]) -> dict[int, Json]:
         room, hook = self.room, self.behaviour.private
         return {
             player_id: msgspec.to_builtins(hook(room, room.members[player_id]), str_keys=True)

@@ -40,7 +40,7 @@ class Sources:
 
     def stamps(self) -> Stamps:
         """Return how all files are now, new ones in the folder too; may be called in a thread."""
-        files = {file for module in self._modules().values() if (file := module.__file__)}
+        files = {file for module in self._find_modules().values() if (file := module.__file__)}
         if self._folder is not None:
             files.update(islice(_python_files(self._folder), FILES_MAX))
         return {file: stamp for file in files if (stamp := _stamp(file)) is not None}
@@ -51,7 +51,7 @@ class Sources:
         Args:
             more: what counts besides the files.
         """
-        modules = sorted(self._modules().items())
+        modules = sorted(self._find_modules().items())
         hashed = blake2b("\0".join(more).encode(), digest_size=8)
         for name, module in modules:
             content = Path(module.__file__).read_bytes() if module.__file__ else b""
@@ -59,28 +59,28 @@ class Sources:
         return hashed.hexdigest() if modules else ""
 
     @contextmanager
-    def imported_anew(self) -> Generator[None]:
+    def import_anew(self) -> Generator[None]:
         """Have whatever is imported meanwhile read from the files as they are now.
 
         If that raises, everything is as it was before.
         """
-        before = self._modules()
+        before = self._find_modules()
         importlib.invalidate_caches()
         _take_out(before)
         try:
             yield
         except BaseException:
-            _take_out(self._modules())
+            _take_out(self._find_modules())
             sys.modules.update(before)
             raise
 
-    def _modules(self) -> dict[str, ModuleType]:
+    def _find_modules(self) -> dict[str, ModuleType]:
         """Return the studio's modules that have been imported, by name."""
-        theirs = self._roots | self._found_in_folder()
+        theirs = self._roots | self._list_folder()
         modules = list(sys.modules.items())
         return {name: module for name, module in modules if name.partition(".")[0] in theirs}
 
-    def _found_in_folder(self) -> set[str]:
+    def _list_folder(self) -> set[str]:
         """Return the packages and modules that lie in the folder itself."""
         if self._folder is None:
             return set()

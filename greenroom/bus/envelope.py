@@ -61,7 +61,7 @@ class Seals:
     def close(self, receiver: int, body: bytes) -> bytes:
         """Return a message sealed for a node, or for `EVERYBODY`."""
         sealed = _HEAD.pack(self._node_id, receiver, next(self._numbers[receiver])) + body
-        return self._digest(sealed) + sealed
+        return self._compute_digest(sealed) + sealed
 
     def open(self, message: bytes) -> tuple[int, bytes] | None:
         """Return the sender and the body of a message; `None` if it is not to be taken.
@@ -78,23 +78,23 @@ class Seals:
         if (
             receiver not in (self._node_id, EVERYBODY)
             or sender == self._node_id
-            or not hmac.compare_digest(self._digest(sealed), message[:DIGEST_BYTES])
+            or not hmac.compare_digest(self._compute_digest(sealed), message[:DIGEST_BYTES])
         ):
             self._counts.forged += 1
             return None
-        window = self._window(sender, receiver)
+        window = self._find_window(sender, receiver)
         if window is None or not window.is_fresh(number):
             self._counts.replayed += 1
             return None
         window.take(number)
         return sender, sealed[_HEAD.size :]
 
-    def _digest(self, sealed: bytes) -> bytes:
+    def _compute_digest(self, sealed: bytes) -> bytes:
         state = self._keyed.copy()
         state.update(sealed)
         return state.digest()
 
-    def _window(self, sender: int, receiver: int) -> ReplayWindow | None:
+    def _find_window(self, sender: int, receiver: int) -> ReplayWindow | None:
         """Return the numbers of a sender whose seal is right; `None` if they are forgotten."""
         key = sender, receiver
         window = self._windows.get(key)

@@ -192,8 +192,8 @@ class Exchange(Bus, ABC):
         counts = msgspec.structs.replace(self._counts)
         counts.asks_under_way = self._asks_to.total()
         counts.answering = self._answering_to.total()
-        counts.bytes_unsent = sum(link.bytes_unsent for link in self._links())
-        counts.connections = len(self._links())
+        counts.bytes_unsent = sum(link.bytes_unsent for link in self._list_links())
+        counts.connections = len(self._list_links())
         return counts
 
     def answer_with(self, handler: Answering) -> None:
@@ -230,7 +230,7 @@ class Exchange(Bus, ABC):
         """See `Bus`."""
         self._check(node_id, message)
         try:
-            link = self._link_to(node_id)
+            link = self._find_link(node_id)
         except BusError:
             self._counts.tells_dropped += 1
         else:
@@ -248,7 +248,7 @@ class Exchange(Bus, ABC):
         """See `Bus`."""
 
     @abstractmethod
-    def _link_to(self, node_id: int) -> BusLink:
+    def _find_link(self, node_id: int) -> BusLink:
         """Return the way to a node.
 
         Raises:
@@ -257,7 +257,7 @@ class Exchange(Bus, ABC):
         """
 
     @abstractmethod
-    def _links(self) -> list[BusLink]:
+    def _list_links(self) -> list[BusLink]:
         """Return all ways to others."""
 
     def _check(self, node_id: int, message: bytes) -> None:
@@ -284,7 +284,7 @@ class Exchange(Bus, ABC):
             raise OffBus("the bus of this node does not run")
         if self._asks_to[node_id] >= ASKS_MAX:
             raise TooBusy(f"{ASKS_MAX} asks are under way to node {node_id}")
-        link = self._link_to(node_id)
+        link = self._find_link(node_id)
         if link.bytes_unsent + len(message) > UNSENT_BYTES_MAX:
             raise TooBusy(f"{link.bytes_unsent} bytes wait to be sent to node {node_id}")
         ask = Ask(node_id, next(self._numbers), link)
@@ -313,7 +313,7 @@ class Exchange(Bus, ABC):
             if ask.link is link and ask.is_sent:
                 ask.end(error=BusLost(f"the connection to node {ask.node_id} broke"))
 
-    def _nobody(self, number: int) -> None:
+    def _end_unanswered(self, number: int) -> None:
         """End an ask whose node was not there, if it is still under way."""
         ask = self._asks.get(number)
         if ask is not None:
@@ -399,7 +399,7 @@ class Exchange(Bus, ABC):
             self._counts.answers_dropped += 1
 
     @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[trio.Nursery]:
+    async def _open_nursery(self) -> AsyncGenerator[trio.Nursery]:
         """Give a nursery in which handlers run and time limits are kept."""
         try:
             async with trio.open_nursery() as nursery:

@@ -115,7 +115,7 @@ class MemoryNetwork:
         del self._nodes[bus.node_id]
         for node_id, other in sorted(self._nodes.items()):
             if (bus.node_id, node_id) not in self._cut:
-                other.put(self._arrival((bus.node_id, node_id)), bus.node_id, None)
+                other.put(self._find_arrival((bus.node_id, node_id)), bus.node_id, None)
 
     def send(self, sender: int, receiver: int, frame: bytes) -> None:
         """Send a frame on its way, unless chance or a cut takes it."""
@@ -127,7 +127,7 @@ class MemoryNetwork:
             return
         elif receiver in self._nodes and receiver not in self._away:
             self._on_the_way[route] += len(frame)
-            self._nodes[receiver].put(self._arrival(route), sender, frame)
+            self._nodes[receiver].put(self._find_arrival(route), sender, frame)
         else:
             self._send_back(route, frame)
 
@@ -141,13 +141,13 @@ class MemoryNetwork:
         taken = frames.decode(frame)
         if taken is not None and taken.kind == frames.ASK and sender in self._nodes:
             nobody = frames.encode(frames.NOBODY, taken.number)
-            arrival = self._arrival((receiver, sender)) + self._chance.uniform(
+            arrival = self._find_arrival((receiver, sender)) + self._chance.uniform(
                 *self.latency_seconds
             )
             self._on_the_way[receiver, sender] += len(nobody)
             self._nodes[sender].put(arrival, receiver, nobody)
 
-    def _arrival(self, route: Route) -> float:
+    def _find_arrival(self, route: Route) -> float:
         """Return when what is sent now arrives: after all that was sent before."""
         soonest = trio.current_time() + self._chance.uniform(*self.latency_seconds)
         self._last[route] = arrival = max(soonest, self._last.get(route, 0.0))
@@ -216,7 +216,7 @@ class MemoryBus(Exchange):
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See `Bus`."""
-        async with self._running():
+        async with self._open_nursery():
             self._network.enter(self)
             self._connected_since = trio.current_time()
             try:
@@ -228,17 +228,17 @@ class MemoryBus(Exchange):
                 self._network.leave(self)
                 self._drop_arrivals()
 
-    def _link_to(self, node_id: int) -> BusLink:
+    def _find_link(self, node_id: int) -> BusLink:
         if self._network.is_away(self._node_id):
             raise OffBus("this node has no connection")
-        return self._way_to(node_id)
+        return self._find_way(node_id)
 
-    def _way_to(self, node_id: int) -> _MemoryLink:
+    def _find_way(self, node_id: int) -> _MemoryLink:
         if node_id not in self._ways:
             self._ways[node_id] = _MemoryLink(self._network, self._node_id, node_id)
         return self._ways[node_id]
 
-    def _links(self) -> list[BusLink]:
+    def _list_links(self) -> list[BusLink]:
         return [*self._ways.values()]
 
     def _take_arrived(self) -> None:
@@ -247,11 +247,11 @@ class MemoryBus(Exchange):
             _, _, sender, frame = heapq.heappop(self._arrivals)
             if frame is None:
                 self._counts.connections_lost += 1
-                self._lose(self._way_to(sender))
+                self._lose(self._find_way(sender))
             else:
                 self._network.note_arrived(sender, self._node_id, len(frame))
                 if not self._network.is_away(self._node_id):
-                    self._take(sender, frame, self._way_to(sender))
+                    self._take(sender, frame, self._find_way(sender))
 
     @property
     def _is_paused(self) -> bool:

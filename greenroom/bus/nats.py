@@ -130,7 +130,7 @@ class NatsBus(Exchange):
         """See `Bus`."""
         unusable: BusUnusable | None = None
         self._wanted = trio.Event()
-        async with self._running() as nursery:
+        async with self._open_nursery() as nursery:
             nursery.start_soon(self._sender.run)
             try:
                 self._use(await self._open_first(), nursery)
@@ -143,10 +143,10 @@ class NatsBus(Exchange):
         if unusable is not None:
             raise unusable
 
-    def _link_to(self, node_id: int) -> BusLink:  # noqa: ARG002 (there is one way to all)
+    def _find_link(self, node_id: int) -> BusLink:  # noqa: ARG002 (there is one way to all)
         return self._link
 
-    def _links(self) -> list[BusLink]:
+    def _list_links(self) -> list[BusLink]:
         return [self._link] if self._link.connection is not None else []
 
     async def _open_first(self) -> NatsConnection:
@@ -260,7 +260,7 @@ class NatsBus(Exchange):
             case NatsMessage(subject, _, status) if status:
                 number = subject.rpartition(b".")[2]
                 if status == NO_RESPONDERS and number.isdigit():
-                    self._nobody(int(number))
+                    self._end_unanswered(int(number))
             case NatsMessage(_, payload):
                 opened = self._seals.open(payload)
                 if opened is not None:

@@ -143,7 +143,7 @@ class UnixBus(Exchange):
         """See `Bus`."""
         listener = _listen(self._directory, self._node_id)
         try:
-            async with self._running() as nursery:
+            async with self._open_nursery() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self._sender.run)
                 self._connected_since = trio.current_time()
@@ -158,10 +158,10 @@ class UnixBus(Exchange):
                     link.wire.close()
             self._ways.clear()
 
-    def _links(self) -> list[BusLink]:
+    def _list_links(self) -> list[BusLink]:
         return [link for links in self._ways.values() for link in links]
 
-    def _link_to(self, node_id: int) -> BusLink:
+    def _find_link(self, node_id: int) -> BusLink:
         links = self._ways.get(node_id)
         return links[0] if links else self._connect(node_id)
 

@@ -212,7 +212,7 @@ class Channel:
         Cancellation: nothing was sent.
         """
         text = write_send(command, encode_data(data), target, target_ids)
-        connection = await self._connected()
+        connection = await self._require_connection()
         await connection.put(text)
 
     async def send_fast(
@@ -283,7 +283,7 @@ class Channel:
         """
         encoded = encode_data(request_data or {})
         about = (action_type, encoded, target_id, seconds_max)
-        return await self._actions.ask(self._connected, *about)
+        return await self._actions.ask(self._require_connection, *about)
 
     async def open_udp(self, *, seconds_max: float = UDP_SECONDS_MAX) -> bool:
         """Ask for the fast lane. It is kept open, and opened again with each connection.
@@ -304,7 +304,7 @@ class Channel:
             self._wants_lane = True
             if self._lane is None:
                 self._lane_answered = trio.Event()
-                connection = await self._connected()
+                connection = await self._require_connection()
                 await connection.put(UDP_OPEN)
                 await self._lane_answered.wait()
             if self._lane is not None:
@@ -326,7 +326,7 @@ class Channel:
         """Return the counts of the present fast lane; None without one."""
         return None if self._lane is None else self._lane.statistics
 
-    async def _connected(self) -> Connection:
+    async def _require_connection(self) -> Connection:
         while self._connection is None:
             if self._error is not None:
                 raise self._error
@@ -386,7 +386,7 @@ class Channel:
                 raise
             try:
                 with trio.move_on_after(GREETING_SECONDS_MAX):
-                    greeting = await connection.greeting()
+                    greeting = await connection.await_greeting()
                     if greeting is not None:
                         self._connection_id, self._sequence = greeting.connection_id, 0
                         return connection
@@ -419,7 +419,7 @@ class Channel:
         self._notify()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._actions.ask_again, connection, frames)
-            nursery.start_soon(self._beat, connection)
+            nursery.start_soon(self._send_heartbeats, connection)
             if self._wants_lane:
                 nursery.start_soon(self._ask_lane, connection)
             error = await self._read(connection, nursery)
@@ -481,7 +481,7 @@ class Channel:
             self._notify_state()
         return is_state
 
-    async def _beat(self, connection: Connection) -> None:
+    async def _send_heartbeats(self, connection: Connection) -> None:
         """Send heartbeats; cut the connection if one is not answered."""
         while True:
             await trio.sleep(HEARTBEAT_SECONDS)

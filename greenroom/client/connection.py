@@ -84,7 +84,7 @@ class Connection:
                 raise ChannelLost(ABNORMAL, "cut off") from None
             raise closing(reason.code, reason.reason or "") from None
 
-    async def greeting(self) -> ConnectedData | None:
+    async def await_greeting(self) -> ConnectedData | None:
         """Wait for the first message; None if it is no greeting.
 
         Raises:

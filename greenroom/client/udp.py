@@ -109,11 +109,11 @@ class FastLane:
             await udp.connect(address)
             self._socket = udp
             try:
-                await self._alternate(udp)
+                await self._ping_and_read(udp)
             finally:
                 self._socket = None
 
-    async def _alternate(self, udp: trio.socket.SocketType) -> None:
+    async def _ping_and_read(self, udp: trio.socket.SocketType) -> None:
         """Ping, and read packets between pings."""
         while True:
             await self._put(self._end.ping(trio.current_time()))

@@ -247,9 +247,9 @@ class Asking:
         Raises:
             AskedAnew: it could not be found out, or is not for just these partitions.
         """
-        wrong = self._wrong_one(shards, others)
+        wrong = self._find_wrong(shards, others)
         if wrong is not None:
-            return self._not_owner(wrong)
+            return self._make_not_owner(wrong)
         ownership = self._world.ownership
         before = None if ownership is None else ownership.version
         try:
@@ -258,12 +258,12 @@ class Asking:
             _logger.debug("%s: %r", type(question).__name__, error)
             raise AskedAnew from error
         if shards and ownership is not None and ownership.version != before:
-            wrong = self._wrong_one(shards, others)
+            wrong = self._find_wrong(shards, others)
             if wrong is not None:
-                return self._not_owner(wrong)
+                return self._make_not_owner(wrong)
         return told
 
-    def _wrong_one(self, shards: tuple[int, ...], others: tuple[int, ...]) -> int | None:
+    def _find_wrong(self, shards: tuple[int, ...], others: tuple[int, ...]) -> int | None:
         """Return a partition that is not as it was asked for, None if all are."""
         is_mine = self._shards.is_mine
         for shard in shards:
@@ -271,7 +271,7 @@ class Asking:
                 return shard
         return next(filter(is_mine, others), None)
 
-    def _not_owner(self, shard: int) -> NotOwner:
+    def _make_not_owner(self, shard: int) -> NotOwner:
         owner = self._shards.owner_of(shard)
         return NotOwner(shard, NOBODY if owner is None else owner, self._shards.epoch_of(shard))
 

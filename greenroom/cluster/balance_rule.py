@@ -169,7 +169,7 @@ class Balancer:
         is_new, self._is_new = self._is_new, False
         if best is None:
             self._is_moving, self._seen = False, 0
-            return Decision(None, self._why_none(loads))
+            return Decision(None, self._explain_none(loads))
         mean = sum(loads.values()) / len(loads)
         if not self._is_moving:
             if best.gap <= self.rule.begin_gap * mean:
@@ -182,7 +182,7 @@ class Balancer:
             self._is_moving = True
         return Decision(best, f"the gap is wide: {_shown(loads)}")
 
-    def _why_none(self, loads: Mapping[int, float]) -> str:
+    def _explain_none(self, loads: Mapping[int, float]) -> str:
         """Say why no move would help."""
         if len(loads) < 2:
             return "there is no other node that takes shards"

@@ -94,7 +94,7 @@ class ConnectionPassing:
         """Return whether it has left: the other node is there, and takes what is sent to it."""
         descriptors = array.array("i", [connected.fileno()])
         try:
-            with socket_address(self._path(node_id)) as address:
+            with socket_address(self._make_path(node_id)) as address:
                 through.sendmsg(
                     [msgspec.msgpack.encode(passed)],
                     [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)],
@@ -109,7 +109,7 @@ class ConnectionPassing:
         self, take: TakeOver, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> NoReturn:
         """See `OtherWorkers`."""
-        path = self._path(self._node_id)
+        path = self._make_path(self._node_id)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mailbox:
             mailbox.setblocking(False)
             path.unlink(missing_ok=True)
@@ -154,11 +154,11 @@ class ConnectionPassing:
         self._counts["taken"] += 1
         take(connected, passed.peer, passed.moves)
 
-    def _path(self, node_id: int) -> Path:
+    def _make_path(self, node_id: int) -> Path:
         return self._directory / f"{node_id}{SUFFIX}"
 
     def samples(self) -> Iterator[Sample]:
-        """Tell the metrics."""
+        """Yield what the metrics show."""
         about = "Connections that have moved to the worker of their game, or could not."
         for outcome, count in self._counts.items():
             labels = {"outcome": outcome}

@@ -95,7 +95,7 @@ class HandOver:
         if to_node == self._shards.node_id or self._shards.address_of(to_node) is None:
             raise HandOverRefused(f"node {to_node} takes no shards from here; see cluster status")
         moved = 0
-        for group in self._groups(shards):
+        for group in self._group(shards):
             moved += await self._hand_over(group, to_node)
         return moved
 
@@ -130,7 +130,7 @@ class HandOver:
                 _logger.warning("shards stay here for now: %s", error)
         return moved
 
-    def _groups(self, shards: Iterable[int]) -> list[list[int]]:
+    def _group(self, shards: Iterable[int]) -> list[list[int]]:
         """Return shards that are open here in groups, the empty ones first and many at a time."""
         mine = sorted({shard for shard in shards if self._shards.is_mine(shard)})
         empty = [shard for shard in mine if self._residents.is_empty(shard)]

@@ -185,14 +185,14 @@ class Membership:
 
         Cancellation: what has been moved so far stays so.
         """
-        return await self.hand_over.carry_out(self._misplaced())
+        return await self.hand_over.carry_out(self._find_misplaced())
 
     def note_dead(self, node_id: int) -> None:
         """Take note that the process of a node was reaped by its parent; take its shards over."""
         self._reaped.add(node_id)
         self.look_soon()
 
-    def when_taken_over(self, tell: Callable[[int], object]) -> None:
+    def call_when_taken_over(self, tell: Callable[[int], object]) -> None:
         """Have a function called with each node of which this one takes shards over."""
         self._when_taken_over.append(tell)
 
@@ -225,7 +225,7 @@ class Membership:
         if not self._shards.is_whole or self._opening.pending():
             return False
         owners = set(self._shards.owners().values()) - {self._shards.node_id}
-        return all(map(self._seems_to_live, owners))
+        return all(map(self._is_alive, owners))
 
     # The lease, and looking.
 
@@ -237,7 +237,7 @@ class Membership:
                 await self._tick()
             except ActorUnavailable as error:
                 self._note_blind(error)
-            seconds = LOOK_SECONDS if self._others() else ALONE_LOOK_SECONDS
+            seconds = LOOK_SECONDS if self._list_others() else ALONE_LOOK_SECONDS
             if not self._guard.is_trusted or not self._shards.is_whole:
                 seconds = LOOK_SECONDS
             with trio.move_on_after(seconds):
@@ -298,7 +298,7 @@ class Membership:
             _logger.warning("the rows of the nodes cannot be read: %s", error)
         self._connectivity.note_database(answers=False)
         self._note_bus()
-        if self._others() and not self._connectivity.is_on_bus:
+        if self._list_others() and not self._connectivity.is_on_bus:
             self._guard.distrust("neither Postgres nor the bus can be reached")
 
     def _note_bus(self) -> None:
@@ -325,7 +325,7 @@ class Membership:
 
     # Who takes what.
 
-    def _others(self) -> list[NodeRow]:
+    def _list_others(self) -> list[NodeRow]:
         """Return the other nodes that have not ended, as far as is known."""
         me = self._shards.node_id
         return [r for r in self._rows.values() if r.node_id != me and not r.has_ended]
@@ -336,7 +336,7 @@ class Membership:
         mine = self._rows.get(me)
         takers = [
             row.node_id
-            for row in self._others()
+            for row in self._list_others()
             if row.node_id not in self._draining | self._reaped
             and row.state != "draining"
             and (row.is_on_bus or not self._connectivity.is_on_bus)
@@ -348,17 +348,17 @@ class Membership:
     def _is_cut_off(self) -> bool:
         """Return whether this node alone has been without the bus for long."""
         is_long = self._connectivity.seconds_off_bus >= CUT_OFF_SECONDS
-        return is_long and any(row.is_on_bus for row in self._others())
+        return is_long and any(row.is_on_bus for row in self._list_others())
 
     def _take_over_the_dead(self) -> None:
         """Judge every other node, and take our share of the shards of those that are dead."""
-        for row in self._others():
+        for row in self._list_others():
             verdict = self._judge(row)
             if verdict is Verdict.SUSPECT:
                 self._probe(row.node_id)
             elif verdict in (Verdict.DEAD, Verdict.EXPIRED):
                 self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
-        for node_id in self._ended_owners():
+        for node_id in self._find_ended_owners():
             self._take_over(node_id, proven=False, has_ended=True)
 
     def _judge(self, row: NodeRow) -> Verdict:
@@ -372,7 +372,7 @@ class Membership:
             self._answers.pop(row.node_id, None)
         return judge(evidence, self._connectivity.lately(), self._options.lease_seconds)
 
-    def _seems_to_live(self, node_id: int) -> bool:
+    def _is_alive(self, node_id: int) -> bool:
         """Return whether nothing speaks for a node's death: it renews its lease, has a session."""
         row = self._rows.get(node_id)
         if row is None or row.has_ended or node_id in self._reaped:
@@ -380,9 +380,9 @@ class Membership:
         renews = row.lease_seconds > self._options.lease_seconds / 2  # it does so in each third
         return renews and (row.has_lock or self._answers.get(node_id) is True)
 
-    def _ended_owners(self) -> list[int]:
+    def _find_ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
-        living = {self._shards.node_id, *(row.node_id for row in self._others())}
+        living = {self._shards.node_id, *(row.node_id for row in self._list_others())}
         return sorted(set(self._shards.owners().values()) - living)
 
     def _take_over(self, dead: int, *, proven: bool, has_ended: bool = False) -> None:
@@ -444,8 +444,8 @@ class Membership:
         waited = trio.current_time() - self._started_at
         drained = [
             row.node_id
-            for row in self._others()
-            if row.state == "draining" and self._seems_to_live(row.node_id)
+            for row in self._list_others()
+            if row.state == "draining" and self._is_alive(row.node_id)
         ]
         enough = len({*self.takers(), *drained}) >= self._options.nodes_expected
         return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
@@ -465,7 +465,7 @@ class Membership:
             return
         if not self._guard.is_trusted:
             return
-        moves = self._misplaced()
+        moves = self._find_misplaced()
         if not self._is_cut_off():
             moves = [move for move in moves if self._residents.is_empty(move.shard)]
         if moves:
@@ -478,7 +478,7 @@ class Membership:
         finally:
             self._is_moving = False
 
-    def _misplaced(self) -> list[Move]:
+    def _find_misplaced(self) -> list[Move]:
         """Return the moves of our open shards to the nodes on which they belong."""
         me, takers = self._shards.node_id, self.takers()
         mine = {shard: me for shard in self._shards.owned() if self._shards.is_mine(shard)}
@@ -568,7 +568,7 @@ class Membership:
 
     def _trust_on(self) -> None:
         """Trust the lease on while no node can reach Postgres: nobody can take over."""
-        others = [row.node_id for row in self._others()]
+        others = [row.node_id for row in self._list_others()]
         at = self._connectivity.unreachable_for_all_at(others)
         if at is not None:
             self._guard.note_unreachable_for_all(at, self._options.lease_seconds / 2)

@@ -120,7 +120,7 @@ class WorldResidents:
 
     async def say_goodbye(self, shards: Sequence[int]) -> None:
         """See `Residents`."""
-        self._hub.ask_to_come_back(self._rooms_of(shards))
+        self._hub.ask_to_come_back(self._list_rooms(shards))
         await self._hub.wait_parted(GOODBYE_SECONDS_MAX)
 
     @property
@@ -135,7 +135,7 @@ class WorldResidents:
             raise StorageUnavailable("the database is away")
         if not all(map(session.shards.owns, epochs)):
             raise Moved("a shard is another node's already")
-        room_ids = list(self._rooms_of(epochs))
+        room_ids = list(self._list_rooms(epochs))
         for shard in epochs:
             self._keeper.set_aside(shard)
         waits: dict[int, Callable[[float], Awaitable[None]]] = {}
@@ -151,6 +151,6 @@ class WorldResidents:
         except msgspec.DecodeError as error:
             _logger.warning("audiences of another node cannot be read: %s", error)
 
-    def _rooms_of(self, shards: Iterable[int]) -> Iterable[str]:
+    def _list_rooms(self, shards: Iterable[int]) -> Iterable[str]:
         for shard in shards:
             yield from self._world.rooms.directory.keys_of(shard)

@@ -147,7 +147,7 @@ class ShardMap(Generic[AnyNode]):
         Cancellation ends the wait.
         """
         with trio.move_on_after(max(seconds_max, 0.0)):
-            while (node_id := self._server_of(shard)) is None:
+            while (node_id := self._find_server(shard)) is None:
                 if self._is_suspended and self.owns(shard):
                     break
                 await self._changed.wait()
@@ -177,7 +177,7 @@ class ShardMap(Generic[AnyNode]):
         """Wait for the next news of any kind. Cancellation ends the wait."""
         await self._changed.wait()
 
-    def _server_of(self, shard: int) -> int | None:
+    def _find_server(self, shard: int) -> int | None:
         """Return who can be asked about a shard now."""
         node_id = self.owner_of(shard)
         if node_id == self.node_id and shard not in self._open:
@@ -229,7 +229,7 @@ class ShardMap(Generic[AnyNode]):
                 act(node_id)
             self._tell()
 
-    def when_gone(self, act: Callable[[int], None]) -> None:
+    def call_when_gone(self, act: Callable[[int], None]) -> None:
         """Have a function called once with the id of each node that ends; it must not raise."""
         self._when_gone.append(act)
 

@@ -86,14 +86,14 @@ class ShardOpener:
         """Open shards until cancelled."""
         while True:
             self._wanted = trio.Event()
-            batch = self._next_batch()
+            batch = self._choose_batch()
             if batch:
                 await self._open(batch)
             else:
-                with trio.move_on_after(self._seconds_to_retry()):
+                with trio.move_on_after(self._find_seconds_to_retry()):
                     await self._wanted.wait()
 
-    def _next_batch(self) -> dict[int, int]:
+    def _choose_batch(self) -> dict[int, int]:
         """Return what to bring up next; nothing while the lease is not trusted."""
         if not self._guard.is_trusted:
             return {}
@@ -106,7 +106,7 @@ class ShardOpener:
         due = [s for s, (_, at) in self._failures.items() if at <= now]
         return {s: pending[s] for s in due[:1]}  # alone: it shall keep no other from opening
 
-    def _seconds_to_retry(self) -> float:
+    def _find_seconds_to_retry(self) -> float:
         if not self._guard.is_trusted:
             return RETRY_SECONDS
         now = trio.current_time()

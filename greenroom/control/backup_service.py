@@ -50,10 +50,10 @@ class BackupService:
         while True:
             seconds = RETRY_SECONDS
             try:
-                seconds = await self._seconds_left()
+                seconds = await self._find_seconds_left()
                 if seconds <= 0:
                     await self.back_up()
-                    seconds = await self._seconds_left()
+                    seconds = await self._find_seconds_left()
             except OperationRefused as error:
                 self._failures += 1
                 _logger.error("the backup failed: %s", error)  # noqa: TRY400 (an expected failure)
@@ -90,13 +90,13 @@ class BackupService:
         removed = await trio.to_thread.run_sync(self._folder.prune)
         _logger.info("backed up to %s; %d old backups removed", path, len(removed))
 
-    async def _seconds_left(self) -> float:
+    async def _find_seconds_left(self) -> float:
         """Return how long until the next backup is due."""
         self._newest = await trio.to_thread.run_sync(self._folder.newest)
         return 0.0 if self._newest is None else self._newest + self._every_seconds - time.time()
 
     def samples(self) -> Iterator[Sample]:
-        """Tell how old the newest backup is, and how many attempts have failed."""
+        """Yield how old the newest backup is, and how many attempts have failed."""
         age = math.inf if self._newest is None else max(0.0, time.time() - self._newest)
         about = "Seconds since the newest scheduled backup was begun; +Inf without one."
         yield Sample("greenroom_backup_age_seconds", about, age)

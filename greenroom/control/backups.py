@@ -58,7 +58,7 @@ class BackupFolder:
         Raises:
             OperationRefused: the folder cannot be read.
         """
-        names = self._written()
+        names = self._find_written()
         return _began(names[-1]) if names else None
 
     def begin(self, now: float) -> Path:
@@ -69,13 +69,13 @@ class BackupFolder:
         """
         path = self.directory / f"greenroom-{datetime.fromtimestamp(now, UTC):{_TIME}}.zip"
         try:
-            for name in self._listed():
+            for name in self._read_list():
                 for remains in self.directory.glob(f".{name}.*"):
                     remains.unlink(missing_ok=True)
-            names = sorted({*self._written(), path.name})
+            names = sorted({*self._find_written(), path.name})
             write_whole(self.directory / LIST_NAME, msgspec.json.encode(names) + b"\n")
         except OSError as error:
-            raise self._unusable(error) from None
+            raise self._make_unusable(error) from None
         return path
 
     def prune(self) -> list[str]:
@@ -84,28 +84,28 @@ class BackupFolder:
         Raises:
             OperationRefused: one cannot be removed.
         """
-        old = self._written()[: -self._keep]
+        old = self._find_written()[: -self._keep]
         try:
             for name in old:
                 (self.directory / name).unlink(missing_ok=True)
         except OSError as error:
-            raise self._unusable(error) from None
+            raise self._make_unusable(error) from None
         return old
 
-    def _written(self) -> list[str]:
+    def _find_written(self) -> list[str]:
         """Return the names in the list whose files are there, oldest first."""
         try:
-            return [name for name in self._listed() if (self.directory / name).is_file()]
+            return [name for name in self._read_list() if (self.directory / name).is_file()]
         except OSError as error:
-            raise self._unusable(error) from None
+            raise self._make_unusable(error) from None
 
-    def _listed(self) -> list[str]:
+    def _read_list(self) -> list[str]:
         path = self.directory / LIST_NAME
         try:
             names = msgspec.json.decode(path.read_bytes(), type=list[str])
         except FileNotFoundError as error:
             if not self.directory.is_dir():
-                raise self._unusable(error) from None
+                raise self._make_unusable(error) from None
             names = []
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise OperationRefused(
@@ -113,7 +113,7 @@ class BackupFolder:
             ) from None
         return sorted(name for name in names if _NAME.fullmatch(name))
 
-    def _unusable(self, error: OSError) -> OperationRefused:
+    def _make_unusable(self, error: OSError) -> OperationRefused:
         if self.directory.exists() or self.directory.is_symlink():
             why = f" {why_not(error, 'name another folder')}"
         else:

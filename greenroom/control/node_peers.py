@@ -140,9 +140,9 @@ class NodePeers:
 
     def nodes(self) -> list[ListedNode]:
         """Return all nodes that have not ended; see `Peers`."""
-        return [self._listed(row) for row in sorted(self._shards.nodes(), key=_id_of)]
+        return [self._describe_node(row) for row in sorted(self._shards.nodes(), key=_id_of)]
 
-    def _listed(self, row: NodeRow) -> ListedNode:
+    def _describe_node(self, row: NodeRow) -> ListedNode:
         return ListedNode(
             node=row.node_id,
             name=row.name,

@@ -120,7 +120,7 @@ class Comets(RoomBehaviour[Sky]):
         for player_id, ship in tuple(state.ships.items()):
             self._note_presence(room, player_id, ship, dt)
             self._advance(room, player_id, ship, dt)
-        state.bolts = [bolt for bolt in state.bolts if self._flies_on(room, bolt, dt)]
+        state.bolts = [bolt for bolt in state.bolts if self._move_bolt(room, bolt, dt)]
         room.broadcast("places", _places(room), reliable=False, stream="places")
 
     def shared(self, room: Room[Sky]) -> object:
@@ -195,7 +195,7 @@ class Comets(RoomBehaviour[Sky]):
         x, y = ship.x + math.cos(ship.angle) * RADIUS, ship.y + math.sin(ship.angle) * RADIUS
         state.bolts.append(Bolt(state.made, player_id, x, y, ship.angle))
 
-    def _flies_on(self, room: Room[Sky], bolt: Bolt, dt: float) -> bool:
+    def _move_bolt(self, room: Room[Sky], bolt: Bolt, dt: float) -> bool:
         """Move a bolt, and hit the ship that is nearest to its way; return whether it flies on."""
         before = bolt.fly(dt)
         after = bolt.x, bolt.y
@@ -225,7 +225,7 @@ class Comets(RoomBehaviour[Sky]):
         if is_last:
             ship.down_seconds = DOWN_SECONDS
             ship.vx = ship.vy = 0.0
-            self._score(room, by, HIT_POINTS)
+            self._add_points(room, by, HIT_POINTS)
 
     # Stars and points.
 
@@ -236,14 +236,14 @@ class Comets(RoomBehaviour[Sky]):
                 del stars[number]
                 self._add_star(room)
                 room.broadcast("star", {"x": x, "y": y, "by": player_id}, reliable=False)
-                self._score(room, player_id, STAR_POINTS)
+                self._add_points(room, player_id, STAR_POINTS)
 
     def _add_star(self, room: Room[Sky]) -> None:
         state = room.state
         state.made += 1
         state.stars[state.made] = _somewhere(room)
 
-    def _score(self, room: Room[Sky], player_id: int, points: int) -> None:
+    def _add_points(self, room: Room[Sky], player_id: int, points: int) -> None:
         """Add points, for players also to what the leaderboard ranks."""
         ship = room.state.ships.get(player_id)
         if ship is None:

@@ -93,7 +93,7 @@ class Noughts(RoomBehaviour[Grid]):
             "winner": state.winner,
             "row": _row_of(state.cells, state.winner),
             "players": [
-                {"id": i, "name": self._name(room, i), "wins": state.wins.get(i, 0)}
+                {"id": i, "name": self._find_name(room, i), "wins": state.wins.get(i, 0)}
                 for i in state.players
             ],
         }
@@ -157,7 +157,7 @@ class Noughts(RoomBehaviour[Grid]):
         return room.random.choice(free)
 
     @staticmethod
-    def _name(room: Room[Grid], player_id: int) -> str:
+    def _find_name(room: Room[Grid], player_id: int) -> str:
         member = room.members.get(player_id)
         return BOT_NAME if member is None else member.player_name
 

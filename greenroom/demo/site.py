@@ -67,7 +67,7 @@ class DemoSite:
         root = importlib.resources.files("greenroom.demo") / "page"
         found = dict[str, Page](_files(root, PATH))
         found[PATH] = found.pop(f"{PATH}/index.html")
-        found[f"{PATH}/about.json"] = self._about
+        found[f"{PATH}/about.json"] = self._answer_about
         return found
 
     def phone_address(self, http: str) -> str | None:
@@ -88,7 +88,7 @@ class DemoSite:
         port = "" if url.port is None else f":{url.port}"
         return f"{url.scheme}://{shown}{port}{PATH}"
 
-    def _about(self, request: Request) -> Answer:
+    def _answer_about(self, request: Request) -> Answer:
         """Answer what the page asks first, and whenever it is connected again."""
         game = read_first_game(first_game_file(self._settings.data_dir))
         if game is None:

@@ -266,7 +266,7 @@ class ServerEnd(_End, Generic[Address]):
             self._respond(found, address)
         if address == self.address:
             self._heard_at = now
-            return messages, self._pongs(found, address, now) if has_signals else []
+            return messages, self._answer_pings(found, address, now) if has_signals else []
         if self._window.highest > highest:
             return messages, self._challenge(packet, address)
         return messages, []
@@ -289,7 +289,7 @@ class ServerEnd(_End, Generic[Address]):
         candidate.bytes_sent += RESPONSE_BYTES
         return [(self._seal(frames.encode(Challenge(candidate.token))), address)]
 
-    def _pongs(
+    def _answer_pings(
         self, found: list[frames.Frame], address: Address, now: float
     ) -> list[tuple[bytes, Address]]:
         """Answer a PING, and measure the way back and there by one of our own."""

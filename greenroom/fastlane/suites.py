@@ -77,15 +77,15 @@ class _Hmac:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def _tag(self, header: bytes, body: bytes) -> bytes:
+    def _compute_tag(self, header: bytes, body: bytes) -> bytes:
         return hmac.digest(self._key, header + body, "sha256")[:TAG_BYTES]
 
     def seal(self, number: bytes, header: bytes, body: bytes) -> bytes:  # noqa: ARG002
-        return body + self._tag(header, body)
+        return body + self._compute_tag(header, body)
 
     def open(self, number: bytes, header: bytes, sealed: bytes) -> bytes:  # noqa: ARG002
         body, tag = sealed[:-TAG_BYTES], sealed[-TAG_BYTES:]
-        if not hmac.compare_digest(tag, self._tag(header, body)):
+        if not hmac.compare_digest(tag, self._compute_tag(header, body)):
             raise Forged
         return body
 

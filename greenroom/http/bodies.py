@@ -325,7 +325,7 @@ class Field(msgspec.Struct, frozen=True):
             InvalidBody: it is of the wrong type.
         """
         if self.is_document:
-            return self._object(raw)
+            return self._take_object(raw)
         if self.kind.is_array:
             self._check_array(raw)
         try:
@@ -364,9 +364,9 @@ class Field(msgspec.Struct, frozen=True):
             document = _read_json(text.encode())
         except (Refused, UnicodeError):
             raise InvalidBody(f"{self.name} is not valid JSON") from None
-        return self._object(document)
+        return self._take_object(document)
 
-    def _object(self, raw: RawDocument) -> RawDocument | None:
+    def _take_object(self, raw: RawDocument) -> RawDocument | None:
         first = memoryview(raw)[0]
         if first == _BRACE:
             return raw

@@ -164,7 +164,7 @@ class Dispatcher:
         for endpoint in endpoints:
             self._router.add(endpoint.method, endpoint.path, Route(endpoint, limits, metrics))
         self._unknown = metrics.meter("", "unknown")
-        metrics.add_source(self._samples)
+        metrics.add_source(self._collect_samples)
 
     async def answer(self, request: Request) -> Answer:
         """Answer one request under /api/.
@@ -211,7 +211,7 @@ class Dispatcher:
                 answer = await self._answer_elsewhere(route, request, arguments, started, answer)
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
-            await self._slow_down(request, started)
+            await self._delay_refusal(request, started)
         return answer
 
     async def answer_forwarded(
@@ -296,7 +296,7 @@ class Dispatcher:
         )
         return await self._elsewhere.answer(call, sent_on)
 
-    async def _slow_down(self, request: Request, now: float) -> None:
+    async def _delay_refusal(self, request: Request, now: float) -> None:
         """Delay a refusal for an address that goes on asking after many refusals.
 
         Not for a request with a large body, which would be held meanwhile: reading those takes
@@ -323,11 +323,11 @@ class Dispatcher:
         elsewhere = self._elsewhere
         is_good: bool | SentOn = NOT_HERE
         if elsewhere is None or elsewhere.is_here(request, is_players=route.is_players):
-            is_good = await self._finds_good(route, request)
+            is_good = await self._check_tokens(route, request)
         if not isinstance(is_good, SentOn):
             return is_good
         return elsewhere is not None and await elsewhere.vouches(
-            request, lambda: self._finds_good(route, request), is_players=route.is_players
+            request, lambda: self._check_tokens(route, request), is_players=route.is_players
         )
 
     async def vouches_forwarded(self, request: ForwardedRequest) -> bool | SentOn:
@@ -338,9 +338,9 @@ class Dispatcher:
         Cancellation: as for `vouches`.
         """
         route, _ = self._router.find(request.method, request.path)
-        return route is not None and await self._finds_good(route, request)
+        return route is not None and await self._check_tokens(route, request)
 
-    async def _finds_good(self, route: Route, request: Request) -> bool | SentOn:
+    async def _check_tokens(self, route: Route, request: Request) -> bool | SentOn:
         """Return whether a request's tokens are good, or which node knows that."""
         now, key = self._monotonic(), address_key(request.address)
         entered = self.in_flight.enter(now, key)
@@ -525,7 +525,7 @@ class Dispatcher:
         self._unknown.count(404, 0.0)
         return invalid_endpoint(self._router.methods(request.path))
 
-    def _samples(self) -> Iterator[Sample]:
+    def _collect_samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
         yield Sample("greenroom_http_requests_in_flight", help_text, self.in_flight.count)
         help_text = "How many requests may be answered at once; fewer while answers are slow."

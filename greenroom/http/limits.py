@@ -210,14 +210,16 @@ class CallLimits:
         """Turns of addresses, while passes are slow. A server gives them."""
         self.refused: Counter[str] = Counter()
         """How often each limit has refused; the names are few and fixed."""
-        self._failed_tokens = self._needed("failed_tokens_per_second_address")
-        self._connections = self._needed("connections_per_second_address")
-        self._frames = self._needed("http2_frames_per_second_address")
-        self._realtime_connections = self._needed("realtime_connections_per_second_address")
-        self._pages = self._needed("pages_per_second_address")
+        self._failed_tokens = self._require_limiter("failed_tokens_per_second_address")
+        self._connections = self._require_limiter("connections_per_second_address")
+        self._frames = self._require_limiter("http2_frames_per_second_address")
+        self._realtime_connections = self._require_limiter(
+            "realtime_connections_per_second_address"
+        )
+        self._pages = self._require_limiter("pages_per_second_address")
         self._refusals = Limiter(REFUSALS, keys_max)
-        self._probes = self._needed("probes_per_second_address")
-        self._classes = {name: self._class(name) for name in RATE_CLASSES}
+        self._probes = self._require_limiter("probes_per_second_address")
+        self._classes = {name: self._find_class(name) for name in RATE_CLASSES}
 
     def of(self, rate_class: str) -> ClassLimits:
         """Return the limits of a class of endpoints.
@@ -306,23 +308,23 @@ class CallLimits:
     def _refuse(self, reason: str, wait: float) -> int:
         return _note_refusal(self.refused, reason, wait) if wait else 0
 
-    def _class(self, name: str) -> ClassLimits:
+    def _find_class(self, name: str) -> ClassLimits:
         return ClassLimits(
             name,
-            address=self._needed(f"{name}_calls_per_second_address"),
-            player=self._limiter(f"{name}_calls_per_second_player"),
-            game_address=self._limiter(f"{name}_calls_per_second_game_address"),
+            address=self._require_limiter(f"{name}_calls_per_second_address"),
+            player=self._find_limiter(f"{name}_calls_per_second_player"),
+            game_address=self._find_limiter(f"{name}_calls_per_second_game_address"),
             failed_tokens=self._failed_tokens,
             refused=self.refused,
         )
 
-    def _needed(self, setting: str) -> Limiter:
+    def _require_limiter(self, setting: str) -> Limiter:
         """Return the limiter of a setting that must exist."""
-        limiter = self._limiter(setting)
+        limiter = self._find_limiter(setting)
         assert limiter is not None, f"there is no setting {setting}"
         return limiter
 
-    def _limiter(self, setting: str) -> Limiter | None:
+    def _find_limiter(self, setting: str) -> Limiter | None:
         """Return the limiter of a setting, None if there is no such setting."""
         per_second: float | None = getattr(self._settings, setting, None)
         if per_second is None:

@@ -150,7 +150,7 @@ class Metrics:
         elif not self._is_local(request):
             return invalid_endpoint()
         if self._siblings is None:
-            text = await trio.to_thread.run_sync(self._render, self._now())
+            text = await trio.to_thread.run_sync(self._render, self._read_samples())
         else:
             by_node = await self._siblings.families()
             by_node[self._siblings.own_name] = await self.families()
@@ -162,15 +162,15 @@ class Metrics:
 
         Cancellation: nothing has changed.
         """
-        return await trio.to_thread.run_sync(self._families, self._now())
+        return await trio.to_thread.run_sync(self._group_families, self._read_samples())
 
-    def _now(self) -> list[Sample]:
+    def _read_samples(self) -> list[Sample]:
         return [sample for source in self._sources for sample in source()]
 
-    def _families(self, samples: list[Sample]) -> list[Family]:
-        return plain([*self._collected(samples), *self._process.collect()])
+    def _group_families(self, samples: list[Sample]) -> list[Family]:
+        return plain([*self._collect(samples), *self._process.collect()])
 
-    def _collected(self, samples: list[Sample]) -> list[Metric]:
+    def _collect(self, samples: list[Sample]) -> list[Metric]:
         samples += [sample for source in self._slow_sources for sample in source()]
         return [*_request_families(list(self._meters)), *_families(samples)]
 
@@ -184,7 +184,7 @@ class Metrics:
 
     def _render(self, samples: list[Sample]) -> bytes:
         """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
-        return _text(self._collected(samples)) + generate_latest(self._process)
+        return _text(self._collect(samples)) + generate_latest(self._process)
 
 
 def families_of(samples: list[Sample]) -> list[Family]:

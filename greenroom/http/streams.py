@@ -62,7 +62,7 @@ class ReplyStream:
         head = self._ready
         assert head is not None
         try:
-            self._ready = head + await self._next_chunk()
+            self._ready = head + await self._read_chunk()
         except BaseException:
             await self.aclose()
             raise
@@ -82,7 +82,7 @@ class ReplyStream:
             return chunk
         if self._is_over:
             raise StopAsyncIteration
-        return await self._next_chunk()
+        return await self._read_chunk()
 
     async def aclose(self) -> None:
         """Let the source of the pages clean up."""
@@ -90,7 +90,7 @@ class ReplyStream:
         if close is not None:
             await close()
 
-    async def _next_chunk(self) -> bytes:
+    async def _read_chunk(self) -> bytes:
         async for page in self._pages:
             if page:
                 chunk = self._encode_page(page)

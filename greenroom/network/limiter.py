@@ -78,7 +78,7 @@ class Limiter:
         """
         full_at = self._full_at.get(key)
         if full_at is None:
-            full_at = self._shared_full_at(key)
+            full_at = self._find_shared_full_at(key)
         return max(0.0, full_at - self._tolerance - now)
 
     def charge(self, key: str | int, now: float, units: int = 1) -> float:
@@ -115,12 +115,12 @@ class Limiter:
         if key in self._full_at:
             self._full_at[key] = max(self._full_at[key], now) + self._interval * units
         elif self._shared is not None:
-            full_at = max(self._shared_full_at(key), now) + self._interval * units
+            full_at = max(self._find_shared_full_at(key), now) + self._interval * units
             self._shared[hash(key) % _SHARED_SLOTS] = full_at
 
     def _charge_newcomer(self, key: str | int, now: float, units: int) -> float:
         """Charge a key that is not remembered, or its shared allowance if there is no room."""
-        full_at = max(self._shared_full_at(key), now)
+        full_at = max(self._find_shared_full_at(key), now)
         wait = full_at - self._tolerance - now
         if wait > 0.0:
             return wait
@@ -134,7 +134,7 @@ class Limiter:
         self._shared[hash(key) % _SHARED_SLOTS] = full_at + self._interval * units
         return 0.0
 
-    def _shared_full_at(self, key: str | int) -> float:
+    def _find_shared_full_at(self, key: str | int) -> float:
         return 0.0 if self._shared is None else self._shared[hash(key) % _SHARED_SLOTS]
 
     def _forget_two(self, now: float) -> None:

@@ -115,7 +115,7 @@ class GivenListeners:
         while True:
             self._news = trio.Event()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_accept_from, self._now_served(), take)
+                nursery.start_soon(_accept_from, self._list_served(), take)
                 await self._news.wait()
                 nursery.cancel_scope.cancel()
 
@@ -126,12 +126,12 @@ class GivenListeners:
         """
         if not self.is_over:
             return
-        for listener in self._now_served():
+        for listener in self._list_served():
             if take is not None:
                 sockets.take_the_last(listener, take)
             sockets.stop_listening(listener)
 
-    def _now_served(self) -> list[socket.socket]:
+    def _list_served(self) -> list[socket.socket]:
         return [one for number in sorted(self._served) for one in self._by_worker[number]]
 
 

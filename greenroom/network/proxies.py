@@ -68,7 +68,7 @@ class TrustedProxies:
         if forwarded_for is None:
             return peer
         if not self.trusts(peer):
-            self._hint(peer)
+            self._log_hint(peer)
             return peer
         client = peer
         for entry in reversed(forwarded_for.rsplit(",", _HOPS_MAX)[-_HOPS_MAX:]):
@@ -80,7 +80,7 @@ class TrustedProxies:
                 return client
         return client
 
-    def _hint(self, peer: str) -> None:
+    def _log_hint(self, peer: str) -> None:
         """Log once that a header is ignored, if no proxy is trusted: an operator may forget it."""
         if self._has_hinted or self._networks:
             return

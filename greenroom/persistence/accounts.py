@@ -183,31 +183,31 @@ class DatabaseAccounts:
         """Read over `loaders`; write as the node of `session`."""
         self._loaders = loaders
         self._session = session
-        self._player_ids = IdBlocks(lambda: self._next(_NEXT_PLAYER_ID), PLAYER_ID_BLOCK)
+        self._player_ids = IdBlocks(lambda: self._read_next(_NEXT_PLAYER_ID), PLAYER_ID_BLOCK)
 
     async def load_player(self, player_id: int) -> Player | None:
         """Return a player's whole record, with the ban that is in force."""
-        rows = await self._rows(_PLAYER, int8(player_id))
+        rows = await self._read_rows(_PLAYER, int8(player_id))
         return _player(rows[0]) if rows else None
 
     async def load_player_outline(self, player_id: int) -> Player | None:
         """Return a player's record, with `{}` for the document."""
-        rows = await self._rows(_PLAYER_OUTLINE, int8(player_id))
+        rows = await self._read_rows(_PLAYER_OUTLINE, int8(player_id))
         return _player(rows[0]) if rows else None
 
     async def find_player_by_token(self, token_hash: bytes) -> Player | None:
         """Return the player whose token has this hash."""
-        rows = await self._rows(_PLAYER_BY_TOKEN, token_hash)
+        rows = await self._read_rows(_PLAYER_BY_TOKEN, token_hash)
         return _player(rows[0]) if rows else None
 
     async def load_game(self, game_id: int) -> Game | None:
         """Return a game's whole record."""
-        rows = await self._rows(_GAME, int8(game_id))
+        rows = await self._read_rows(_GAME, int8(game_id))
         return _game(rows[0]) if rows else None
 
     async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
         """Return the game whose project key, or an old one, has this hash."""
-        rows = await self._rows(_GAME_BY_API_KEY, key_hash)
+        rows = await self._read_rows(_GAME_BY_API_KEY, key_hash)
         return _game(rows[0]) if rows else None
 
     async def find_shards_by_api_key(self, key_hash: bytes) -> tuple[int, tuple[int, ...]] | None:
@@ -215,18 +215,18 @@ class DatabaseAccounts:
 
         An old key is found until it is forgotten; whether it still opens the game, its owner knows.
         """
-        for game_id, shards in await self._rows(_SHARDS_BY_API_KEY, key_hash):
+        for game_id, shards in await self._read_rows(_SHARDS_BY_API_KEY, key_hash):
             return game_id, msgspec.json.decode(shards, type=tuple[int, ...])
         return None
 
     async def find_shard_by_token(self, token_hash: bytes) -> int | None:
         """Return the shard that the player lives in whose token has this hash."""
-        rows = await self._rows(_SHARD_BY_TOKEN, token_hash)
+        rows = await self._read_rows(_SHARD_BY_TOKEN, token_hash)
         return cast("int", rows[0][0]) if rows else None
 
     async def find_games_with_old_keys(self) -> list[int]:
         """Return the ids of games that have old keys, expired ones included."""
-        return [row[0] for row in await self._rows(_GAMES_WITH_OLD_KEYS)]
+        return [row[0] for row in await self._read_rows(_GAMES_WITH_OLD_KEYS)]
 
     async def take_player_id(self) -> int:
         """Return an id that no player had before, usually without asking the database."""
@@ -234,7 +234,7 @@ class DatabaseAccounts:
 
     async def take_game_id(self) -> int:
         """Return an id that no game had before."""
-        return await self._next(_NEXT_GAME_ID)
+        return await self._read_next(_NEXT_GAME_ID)
 
     async def load_online_players(
         self, after_id: int, limit: int, shards: Collection[int] | None = None
@@ -245,19 +245,21 @@ class DatabaseAccounts:
         """
         page = int8(after_id), int8(limit)
         if shards is None:
-            rows = await self._rows(_ONLINE_PLAYERS, *page)
+            rows = await self._read_rows(_ONLINE_PLAYERS, *page)
         else:
-            rows = await self._rows(_ONLINE_PLAYERS_OF, *page, INT8_COLUMN.encode(sorted(shards)))
+            rows = await self._read_rows(
+                _ONLINE_PLAYERS_OF, *page, INT8_COLUMN.encode(sorted(shards))
+            )
         return [_player(row) for row in rows]
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
-        rows = await self._rows(_PLAYERS_PAGE, int8(game_id), int8(after_id), int8(limit))
+        rows = await self._read_rows(_PLAYERS_PAGE, int8(game_id), int8(after_id), int8(limit))
         return [_player(row) for row in rows]
 
     async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return the existing ones of these players, in any order; a hundred at most."""
-        rows = await self._rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
+        rows = await self._read_rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
         return [_player(row) for row in rows]
 
     async def find_players_by_platform_ids(
@@ -265,7 +267,7 @@ class DatabaseAccounts:
     ) -> list[Player]:
         """Return a game's players who are these users; a hundred at most, documents as `{}`."""
         ids = TEXT_COLUMN.encode(platform_ids)
-        rows = await self._rows(_PLAYERS_BY_PLATFORM_IDS, int8(game_id), ids)
+        rows = await self._read_rows(_PLAYERS_BY_PLATFORM_IDS, int8(game_id), ids)
         return [_player(row) for row in rows]
 
     async def load_documents_page(
@@ -277,23 +279,23 @@ class DatabaseAccounts:
         """
         page = int8(game_id), int8(after_id), int8(limit)
         if shards is None:
-            rows = await self._rows(_DOCUMENTS_PAGE, *page)
+            rows = await self._read_rows(_DOCUMENTS_PAGE, *page)
         else:
             encoded = INT8_COLUMN.encode(sorted(shards))
-            rows = await self._rows(_DOCUMENTS_PAGE_OF, *page, encoded)
+            rows = await self._read_rows(_DOCUMENTS_PAGE_OF, *page, encoded)
         return [(player_id, document, stats) for player_id, document, stats in rows]
 
     async def load_games(self) -> list[Game]:
         """Return all games, by id."""
-        return [_game(row) for row in await self._rows(_GAMES)]
+        return [_game(row) for row in await self._read_rows(_GAMES)]
 
     async def load_owners(self) -> list[Owner]:
         """Return all owners, by id."""
-        return [_owner(row) for row in await self._rows(_OWNERS)]
+        return [_owner(row) for row in await self._read_rows(_OWNERS)]
 
     async def find_owner_by_name(self, name: str) -> Owner | None:
         """Return the owner with this name."""
-        rows = await self._rows(_OWNER_BY_NAME, text(name))
+        rows = await self._read_rows(_OWNER_BY_NAME, text(name))
         return _owner(rows[0]) if rows else None
 
     async def create_owner(self, name: str, plan: Plan) -> Owner:
@@ -323,7 +325,7 @@ class DatabaseAccounts:
 
     async def load_bans(self, player_id: int) -> list[tuple[Ban, int | None]]:
         """Return all bans of a player, oldest first, each with the time of its end or None."""
-        rows = await self._rows(_BANS_OF, int8(player_id))
+        rows = await self._read_rows(_BANS_OF, int8(player_id))
         return [(Ban(*row[:5]), row[5]) for row in rows]
 
     async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
@@ -358,14 +360,14 @@ class DatabaseAccounts:
         note = Query(_NOTE_DELETION, (which,))
         await self._write(_DELETE_GAME, which, before=note)
 
-    async def _rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
+    async def _read_rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
         """Run a query on a loader connection and return its rows."""
         (rows,) = await self._loaders.fetch(Query(statement, parameters))
         return rows
 
-    async def _next(self, statement: Statement) -> int:
+    async def _read_next(self, statement: Statement) -> int:
         """Return the next value of a sequence."""
-        ((first,),) = await self._rows(statement)
+        ((first,),) = await self._read_rows(statement)
         return cast("int", first)
 
     async def _write(

@@ -169,9 +169,9 @@ class Archive:
                     yield chunk
                     progress(table.name, rows, size)
         except _DAMAGE as error:
-            raise self._damaged(table.name) from error
+            raise self._make_damaged(table.name) from error
         if (rows, digest.hexdigest()) != (table.rows, table.sha256):
-            raise self._damaged(table.name)
+            raise self._make_damaged(table.name)
 
     def _read_manifest(self) -> Manifest:
         foreign = StorageError(f"{self._path} is no backup made by Greenroom")
@@ -189,7 +189,7 @@ class Archive:
             " use the version that made it, or a newer one"
         )
 
-    def _damaged(self, name: str) -> StorageError:
+    def _make_damaged(self, name: str) -> StorageError:
         return StorageError(f"{self._path} is damaged: the rows of {name} are not what was saved")
 
 

@@ -413,14 +413,14 @@ class Committer:
         if connection is None:
             await self._reopen(session)
             if session.connection is not None:
-                self._well()
+                self._note_well()
             return
         with trio.CancelScope() as self._idle:
             await connection.wait_readable()
             try:
                 connection.check()
             except DatabaseConnectionLost as error:
-                self._trouble(error)
+                self._note_trouble(error)
         self._idle = None
 
     async def _settle(self, session: NodeSession, batch: QueuedBatch) -> None:
@@ -428,7 +428,7 @@ class Committer:
         started = trio.current_time()
         parts = [batch.entries]
         while parts:
-            part = self._of_this_life(parts.pop(), batch)
+            part = self._keep_valid(parts.pop(), batch)
             if not part:
                 continue
             try:
@@ -436,7 +436,7 @@ class Committer:
                 for observer in self._observers:
                     observer(event for entry in part for event in entry.events)
             except _RowRefusedError as refusal:
-                self._well()  # that was an answer
+                self._note_well()  # that was an answer
                 if len(part) == 1:
                     self._refuse(part[0], batch, refusal)
                 else:
@@ -454,7 +454,7 @@ class Committer:
         self._release(batch)
         batch.settle()
 
-    def _of_this_life(self, entries: list[QueuedTurn], batch: QueuedBatch) -> list[QueuedTurn]:
+    def _keep_valid(self, entries: list[QueuedTurn], batch: QueuedBatch) -> list[QueuedTurn]:
         """Return the entries whose writers have not been thrown back since."""
         living = [entry for entry in entries if entry.generation == entry.writer.generation]
         if len(living) < len(entries):
@@ -497,7 +497,7 @@ class Committer:
             "somebody else advanced the sequence"
         )
         session.sequence += 1
-        self._well()
+        self._note_well()
         self._batches += 1
         self._committed += sum(len(entry.events) for entry in entries)
 
@@ -519,7 +519,7 @@ class Committer:
             await self._pause(error)
             return False
         except DatabaseConnectionLost as error:
-            self._trouble(error)
+            self._note_trouble(error)
             return False
         session.renewed_at = max(session.renewed_at, sent_at)
         return True
@@ -538,13 +538,13 @@ class Committer:
 
     async def _pause(self, error: DatabaseError) -> None:
         """Wait before the next try; the pauses grow."""
-        self._trouble(error)
+        self._note_trouble(error)
         self._backoff_seconds = min(
             max(self._backoff_seconds * 2, _BACKOFF_SECONDS_MIN), _BACKOFF_SECONDS_MAX
         )
         await trio.sleep(self._backoff_seconds)
 
-    def _trouble(self, error: DatabaseError) -> None:
+    def _note_trouble(self, error: DatabaseError) -> None:
         """Note that the database is away, or refuses. That is logged once, not at every try."""
         if self._busy_since is None:
             self._busy_since = trio.current_time()
@@ -559,7 +559,7 @@ class Committer:
         else:
             logger.warning("the database does not answer, trying until it does: %s", error)
 
-    def _well(self) -> None:
+    def _note_well(self) -> None:
         """Note that the database answers."""
         self._busy_since = None
         if self._backoff_seconds:

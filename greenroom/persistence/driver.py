@@ -167,14 +167,14 @@ class DatabaseConnection:
             QueryFailed: Postgres refused one of them; none of them has happened.
             DatabaseConnectionLost: the connection broke or took too long; the outcome is unknown.
         """
-        return await self._guarded(self._pipeline(queries), seconds_max)
+        return await self._run_within(self._run_pipeline(queries), seconds_max)
 
     async def script(self, sql: str, *, seconds_max: float) -> None:
         """Run SQL without parameters, any number of statements.
 
         It is one transaction unless it has its own. Errors and limits are those of `run`.
         """
-        await self._guarded(self._simple(sql), seconds_max)
+        await self._run_within(self._run_simple(sql), seconds_max)
 
     async def wait_readable(self) -> None:
         """Wait until the idle server sends something. Usually that means that it has gone."""
@@ -194,7 +194,7 @@ class DatabaseConnection:
             self.close()
             raise DatabaseConnectionLost(_first_line(str(error))) from None
 
-    async def _guarded(self, generator: PQGen[T], seconds_max: float) -> T:
+    async def _run_within(self, generator: PQGen[T], seconds_max: float) -> T:
         """Drive a generator to its end within the limit, or close the connection."""
         if self._closed:
             raise DatabaseConnectionLost("the connection is closed")
@@ -217,7 +217,7 @@ class DatabaseConnection:
             if not finished:
                 self.close()
 
-    def _pipeline(self, queries: Sequence[Query]) -> PQGen[list[list[Row]]]:
+    def _run_pipeline(self, queries: Sequence[Query]) -> PQGen[list[list[Row]]]:
         """Send everything, then read everything up to the sync."""
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
@@ -256,7 +256,7 @@ class DatabaseConnection:
             raise failure
         return rows
 
-    def _simple(self, sql: str) -> PQGen[None]:
+    def _run_simple(self, sql: str) -> PQGen[None]:
         """Run SQL with the simple query protocol."""
         self._pgconn.send_query(sql.encode())
         results = yield from generators.execute(self._pgconn)

@@ -56,7 +56,7 @@ class DatabaseFriendships:
 
     async def load_friendship(self, pair: Pair) -> Friendship | None:
         """Return the friendship of two players."""
-        rows = await self._rows(_FRIENDSHIP, int8(pair.low_id), int8(pair.high_id))
+        rows = await self._read_rows(_FRIENDSHIP, int8(pair.low_id), int8(pair.high_id))
         return Friendship(status=rows[0][0], requested_by=rows[0][1]) if rows else None
 
     async def load_friends(self, player_id: int) -> list[Friend]:
@@ -73,14 +73,14 @@ class DatabaseFriendships:
                     Friendship(status=row[4], requested_by=row[5]), player_id
                 ),
             )
-            for row in await self._rows(_FRIENDS_OF, int8(player_id))
+            for row in await self._read_rows(_FRIENDS_OF, int8(player_id))
         ]
 
     async def load_tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
         """Return the counts of each player; players without any are left out."""
-        rows = await self._rows(_TALLIES, INT8_COLUMN.encode(player_ids))
+        rows = await self._read_rows(_TALLIES, INT8_COLUMN.encode(player_ids))
         return {row[0]: Tally(*row[1:]) for row in rows}
 
-    async def _rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
+    async def _read_rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
         (rows,) = await self._loaders.fetch(Query(statement, parameters))
         return rows

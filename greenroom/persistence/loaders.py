@@ -79,7 +79,7 @@ class Loaders:
                 `load_seconds_max` and `connect_seconds_max`.
         """
         try:
-            rows = await self._with_connection(queries, tries=2)
+            rows = await self._run_on_free(queries, tries=2)
         except DatabaseError as error:
             if self.troubles.note_failure(queries, error).is_refusal:
                 raise StorageRefused(words_for(error)) from error
@@ -97,7 +97,7 @@ class Loaders:
             QueryFailed: Postgres refused, and would again; nothing was changed.
         """
         try:
-            return await self._with_connection(queries, tries=1)
+            return await self._run_on_free(queries, tries=1)
         except QueryFailed as error:
             match failure_of(error):
                 case Failure.REFUSED | Failure.FULL:
@@ -115,14 +115,14 @@ class Loaders:
         while self._idle:
             self._idle.pop().close()
 
-    async def _with_connection(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
+    async def _run_on_free(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
         """Wait for a free connection, then run, shielded."""
         if self._free.statistics().tasks_waiting >= self._settings.loader_waiters_max:
-            raise self.troubles.crowded("too many reads wait for the database")
+            raise self.troubles.note_crowded("too many reads wait for the database")
         with trio.move_on_after(self._settings.load_seconds_max) as scope:
             await self._free.acquire()
         if scope.cancelled_caught:
-            raise self.troubles.crowded("the database is too slow")
+            raise self.troubles.note_crowded("the database is too slow")
         with trio.CancelScope(shield=True):
             try:
                 return await self._run(queries, tries)
@@ -134,7 +134,7 @@ class Loaders:
         """Run on an idle connection or a new one. A lost connection uses up one of the tries."""
         while True:
             tries -= 1
-            connection = await self._connection()
+            connection = await self._get_connection()
             try:
                 return await connection.run(*queries, seconds_max=self._settings.load_seconds_max)
             except DatabaseConnectionLost:
@@ -149,7 +149,7 @@ class Loaders:
                 if not connection.is_closed:
                     self._idle.append(connection)
 
-    async def _connection(self) -> DatabaseConnection:
+    async def _get_connection(self) -> DatabaseConnection:
         """Return a connection that does not look closed."""
         while self._idle:
             connection = self._idle.pop()

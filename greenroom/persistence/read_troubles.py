@@ -117,14 +117,14 @@ class ReadTroubles:
     @property
     def kinds(self) -> set[Failure]:
         """Return the kinds of failures that end readiness now."""
-        return {each.failure for each in self._open.values() if self._ends_readiness(each)}
+        return {each.failure for each in self._open.values() if self._is_unready(each)}
 
     @property
     def is_well(self) -> bool:
         """Return whether no read is refused, and none has failed for `gate_seconds`."""
         return not self._open or not self.kinds
 
-    def _ends_readiness(self, trouble: _Trouble) -> bool:
+    def _is_unready(self, trouble: _Trouble) -> bool:
         if trouble.failure.is_refusal:
             return True
         return trio.current_time() - trouble.since >= self._gate_seconds
@@ -153,13 +153,15 @@ class ReadTroubles:
     def note_refused_write(self, queries: Sequence[Query], error: DatabaseError) -> None:
         """Count and log a change that the database refuses. It is not tried again."""
         self.writes_refused += 1
-        if (left_out := self._left_out(_key(queries), f"write {_sqlstate(error)}")) is not None:
+        if (
+            left_out := self._count_left_out(_key(queries), f"write {_sqlstate(error)}")
+        ) is not None:
             logger.error("the database refused a write: %s", words_for(error) + left_out)
 
-    def crowded(self, text: str) -> StorageUnavailable:
+    def note_crowded(self, text: str) -> StorageUnavailable:
         """Count a read that got no connection in time; return the error to raise."""
         self._failed[Failure.CROWDED] += 1
-        if (left_out := self._left_out((), Failure.CROWDED)) is not None:
+        if (left_out := self._count_left_out((), Failure.CROWDED)) is not None:
             logger.warning("a read of the database failed: %s", text + left_out)
         return StorageUnavailable(text)
 
@@ -175,7 +177,7 @@ class ReadTroubles:
 
     def _tell(self, key: _Key, failure: Failure, error: DatabaseError) -> None:
         """Log the database's own words, and what to do about them."""
-        left_out = self._left_out(key, f"{failure} {_sqlstate(error)}")
+        left_out = self._count_left_out(key, f"{failure} {_sqlstate(error)}")
         if left_out is None:
             return
         if failure.is_refusal:
@@ -183,7 +185,7 @@ class ReadTroubles:
         else:
             logger.warning("a read of the database failed: %s", words_for(error) + left_out)
 
-    def _left_out(self, key: _Key, what: str) -> str | None:
+    def _count_left_out(self, key: _Key, what: str) -> str | None:
         """Return how many lines were left out, in words; None if this line is left out, too."""
         now = trio.current_time()
         last, count = self._told.get((key, what), (-math.inf, 0))

@@ -178,7 +178,7 @@ class DynamicSupervisor(Generic[Role]):
         cell = self._cells.get(key)
         if cell is not None and (cell.given_up is None or not self._may_try_again(cell)):
             return cell
-        cell = self._new_cell(key)
+        cell = self._make_cell(key)
         if self._nursery is not None:
             self._nursery.start_soon(self._load_first, cell)
         return cell
@@ -205,7 +205,7 @@ class DynamicSupervisor(Generic[Role]):
             shard = actor.shard if shard is None else shard
             if shard is None or not ownership.owns(shard):
                 raise Moved(f"{self.kind}/{key} is another node's", shard=shard)
-        self._start(self._new_cell(key) if cell is None else cell, actor, shard)
+        self._start(self._make_cell(key) if cell is None else cell, actor, shard)
         return Ref(self, key)
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
@@ -326,7 +326,7 @@ class DynamicSupervisor(Generic[Role]):
         """Return how many actors are active."""
         return len(self._cells)
 
-    def _new_cell(self, key: Any) -> Cell[Role]:
+    def _make_cell(self, key: Any) -> Cell[Role]:
         """Make a cell for an actor."""
         if len(self._cells) >= self.bounds.actors_max:
             raise MailboxFull(f"{self.bounds.actors_max} actors are in memory already")

@@ -86,7 +86,7 @@ class SimulatedCrowd(Generic[State]):
         self._seconds_max = seconds_max
         self._check = check
         self._wins_need_players = wins_need_players
-        self.room = self._new_room()
+        self.room = self._make_room()
 
     def run(self, steps: int) -> None:
         """Play.
@@ -110,7 +110,7 @@ class SimulatedCrowd(Generic[State]):
             error.add_note("\n".join([told, *lines]))
             raise
 
-    def _new_room(self) -> RoomHarness[State]:
+    def _make_room(self) -> RoomHarness[State]:
         self.rooms += 1
         seed = self._chance.getrandbits(32)
         return RoomHarness(self._behaviour, seed=seed, **self._options)
@@ -120,7 +120,7 @@ class SimulatedCrowd(Generic[State]):
         self.steps.append("time")
         self._wait(round(self._chance.uniform(0, self._seconds_max), 3))
         if not self.room.is_open and self.room.has_been_open:
-            self.room = self._new_room()
+            self.room = self._make_room()
         name, act = self._choose()
         self.steps[-1] = name
         try:

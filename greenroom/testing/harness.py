@@ -114,7 +114,7 @@ class RoomHarness(Generic[State]):
             "can_leave": can_leave,
             "rules": msgspec.json.encode(dict(rules or {})),
         }
-        self._actor = self._new_actor(None)
+        self._actor = self._make_actor(None)
         self._players = 0
         self._is_shown = True
         """False while members have not been shown all changes; changes by messages are shown by the
@@ -394,7 +394,7 @@ class RoomHarness(Generic[State]):
         state, host = self._state, self._open_host
         host.save()
         state.kept = host.memory.saved
-        self._actor = self._new_actor(msgspec.convert(msgspec.to_builtins(state), RoomState))
+        self._actor = self._make_actor(msgspec.convert(msgspec.to_builtins(state), RoomState))
         self._open()
         self._settle()
 
@@ -434,7 +434,7 @@ class RoomHarness(Generic[State]):
             raise LookupError("nobody has joined yet")
         return state
 
-    def _new_actor(self, state: RoomState | None) -> StudioRoomActor:
+    def _make_actor(self, state: RoomState | None) -> StudioRoomActor:
         index, limits = RoomIndex(), actor_settings.room_limits()
         around = (index, self._clock, limits, self._connections)
         actor = StudioRoomActor(state, *around, self._studio)

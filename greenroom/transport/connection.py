@@ -342,9 +342,9 @@ class RealtimeConnection(Outbox):
     def _relieve(self, data: Piece) -> None:
         """Close the connection if too much waits; `data` is the last of it."""
         if self._is_too_much(data):
-            self._overload()
+            self._close_overloaded()
 
-    def _overload(self) -> None:
+    def _close_overloaded(self) -> None:
         """Close the connection: the client does not read what waits for it."""
         self.close(OVERLOAD, "Overload")
 

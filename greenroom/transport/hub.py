@@ -208,7 +208,7 @@ class Hub:
 
     # For the supervisor of rooms.
 
-    def before_timer(self, room_id: str, command: Command[Any, Any]) -> None:
+    def read_before_timer(self, room_id: str, command: Command[Any, Any]) -> None:
         """Read what members have sent if the room is about to tick; see `Reader.listen`.
 
         What they have sent becomes turns of the room, so this is called outside of any turn.

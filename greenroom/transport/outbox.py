@@ -112,10 +112,10 @@ class Outbox:
                 await trio.lowlevel.wait_writable(self._socket)
                 return
             if has_large:
-                self._overload()
+                self._close_overloaded()
         raise trio.ClosedResourceError
 
-    def _overload(self) -> None:
+    def _close_overloaded(self) -> None:
         """Close the connection to a client that does not read."""
         raise NotImplementedError
 

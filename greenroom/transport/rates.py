@@ -30,7 +30,7 @@ class Allowance:
             self._full_at += cost
         return 0.0 if self._full_at <= now + 1.0 else self._full_at - now - 1.0
 
-    def admits(self, count: int, now: float) -> bool:
+    def try_take(self, count: int, now: float) -> bool:
         """Take so many if there are so many; else none, for what is dropped and not waited for.
 
         Args:

@@ -227,9 +227,9 @@ class Worker:
                     found = (await taking.receive()).children
             if giving in self._drawings:
                 self._drawings.remove(giving)
-        return self.node(found)
+        return self.make_node(found)
 
-    def node(self, below: Sequence[TreeNode] = ()) -> TreeNode:
+    def make_node(self, below: Sequence[TreeNode] = ()) -> TreeNode:
         """Return it as a node of the tree, with what is below it."""
         pid, queued = self.pid, sum(one.mailbox for one in below)
         state = self.state if pid is None else f"{self.state}, pid {pid}"
@@ -374,7 +374,7 @@ class Crew:
 
     def branches(self) -> list[TreeNode]:
         """Return the workers, without what is below them."""
-        return [worker.node() for worker in self.workers]
+        return [worker.make_node() for worker in self.workers]
 
     async def tell_all(self, message: CrewMessage) -> None:
         """Send each worker a message. Those that are away get none.

@@ -132,7 +132,7 @@ class _Parent:
         self._is_ending = False
         """True once nothing is started again."""
         self._database = DatabaseService(settings, connections_for(count))
-        self.crew = Crew(count, self._begin, self._process, self._told)
+        self.crew = Crew(count, self._begin, self._make_process, self._make_told)
         children = [
             ChildSpec("workers", self.crew, shutdown_seconds=self._stop_seconds + 10.0),
             ChildSpec("control", _Control(self, socket_path(settings.data_dir))),
@@ -193,7 +193,7 @@ class _Parent:
             first_game_file=kept if kept.exists() else None,
         )
 
-    async def tree(self) -> TreeNode:
+    async def draw_tree(self) -> TreeNode:
         """Draw the whole tree, with what is below each worker."""
         drawn = await self.crew.draw()
         children = [
@@ -207,7 +207,7 @@ class _Parent:
         queued = sum(child.mailbox for child in children)
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
-    def _told(self) -> ParentTold:
+    def _make_told(self) -> ParentTold:
         """Return what the workers know of this process and of each other."""
         tree = TreeNode("greenroom", "running", children=self._supervisor.branches())
         return ParentTold(tree, dict(lines_logged), self.crew.database_fails)
@@ -231,7 +231,7 @@ class _Parent:
             sockets=self._ports.given_to(number),
         )
 
-    def _process(self, number: int, talk: Conversation) -> ChildProcess:
+    def _make_process(self, number: int, talk: Conversation) -> ChildProcess:
         """Return the process of a worker."""
         return ChildProcess(
             f"worker {number}",
@@ -251,8 +251,8 @@ class _Control:
         self._parent = parent
         self._path = path
         self._own: Mapping[str, Callable[[], Awaitable[Any]]] = {
-            ShowTree.name: parent.tree,
-            ShowSettings.name: self._settings,
+            ShowTree.name: parent.draw_tree,
+            ShowSettings.name: self._show_settings,
         }
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -269,7 +269,7 @@ class _Control:
             text = "No worker is up to carry this out: see the server's log, and try again."
             await control_socket.send_outcome(stream, CallOutcome(error=text))
 
-    async def _settings(self) -> SettingsInForce:
+    async def _show_settings(self) -> SettingsInForce:
         await trio.lowlevel.checkpoint()
         return self._parent.settings_in_force()
 

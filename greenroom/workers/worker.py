@@ -66,7 +66,7 @@ class WorkerServed(Served, Protocol):
         """Draw the supervision tree."""
         ...
 
-    def database_fails(self) -> bool:
+    def is_database_failing(self) -> bool:
         """Return whether the database refuses this worker, or does not answer it."""
         ...
 
@@ -105,7 +105,7 @@ class ParentLink:
     async def tell_alive(self, served: WorkerServed) -> None:
         """Give signs of life until cancelled."""
         while True:
-            await self.tell(Alive(served.database_fails()))
+            await self.tell(Alive(served.is_database_failing()))
             await trio.sleep(ALIVE_SECONDS)
 
     async def listen(self, served: WorkerServed, calls: Calls) -> None:

@@ -91,13 +91,13 @@ def race(*members: Member) -> Runner[Score]:
 
 def add(runner: Runner[Score], points: int) -> Any:
     handler = Race.handlers["action", "add"]
-    return runner.hook(handler.method, BOB, *handler.arguments(b'{"points":%d}' % points))
+    return runner.call_hook(handler.method, BOB, *handler.arguments(b'{"points":%d}' % points))
 
 
 def test_a_turn_gives_the_reply_the_effects_and_what_to_write_down():
     runner = race(ANN, BOB)
     created = runner.save()
-    runner.hook("on_join", BOB)
+    runner.call_hook("on_join", BOB)
     assert runner.take_effects() == [StartTimer("turn", NOW + 20)]
     assert runner.take_effects() == []
     joined = runner.save()
@@ -111,7 +111,7 @@ def test_a_turn_gives_the_reply_the_effects_and_what_to_write_down():
 @pytest.mark.parametrize(("points", "error"), [(9, Refused), (8, HookCrashed)])
 def test_after_a_refusal_or_a_crash_everything_is_as_it_was(points: int, error: type[Exception]):
     runner = race(ANN, BOB)
-    runner.hook("on_join", BOB)
+    runner.call_hook("on_join", BOB)
     saved = runner.save()
     before = (msgspec.to_builtins(runner.room.state), runner.room.random.position)
     runner.begin(NOW + 1)
@@ -126,7 +126,7 @@ def test_after_a_refusal_or_a_crash_everything_is_as_it_was(points: int, error: 
 
 def test_a_room_comes_back_as_it_was_chance_and_timers_too():
     runner = race(ANN, BOB)
-    runner.hook("on_join", ANN)
+    runner.call_hook("on_join", ANN)
     saved = runner.save()
     back = Runner.restore(Race(), FACTS, saved)
     assert back.save() == saved
@@ -291,8 +291,8 @@ def test_what_a_behaviour_leaves_alone_forwards():
         "on_stop": ("stopped",),
     }
     for name, arguments in calls.items():
-        assert runner.hook(name, *arguments) is None
-    assert runner.hook("choose_host", (BOB, ANN)) is BOB
+        assert runner.call_hook(name, *arguments) is None
+    assert runner.call_hook("choose_host", (BOB, ANN)) is BOB
     assert runner.save() == saved
     assert runner.room.host == ANN
 

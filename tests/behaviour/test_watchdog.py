@@ -35,7 +35,7 @@ def test_a_loop_is_interrupted_with_its_stack_and_undone(watchdog: Watchdog):
     runner.begin(0.0)
     saved = runner.save()
     with pytest.raises(HookTooSlow, match="on_tick was interrupted after") as caught:
-        runner.hook("on_tick", 0.1)
+        runner.call_hook("on_tick", 0.1)
     runner.load(saved)
     assert runner.room.state == {}
     assert "in on_tick" in "".join(traceback.format_tb(caught.value.__traceback__))

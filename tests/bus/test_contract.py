@@ -257,7 +257,7 @@ async def test_no_other_node_can_answer(hub: BusHub) -> None:
         nursery.start_soon(expect_answer, first, b"true")
         await until(lambda: gate.inside == 1)
         for number in range(5):
-            third._link_to(1).send(1, encode(ANSWER, number, message=b"false"))
+            third._find_link(1).send(1, encode(ANSWER, number, message=b"false"))
         await until(lambda: first.statistics.answers_late == 5)
         gate.opened.set()
 

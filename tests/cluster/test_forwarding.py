@@ -437,7 +437,11 @@ async def _wait_for_places(cluster: Cluster) -> None:
 def test_waiting_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "BYTES_MAX", 100_000)
     room = waiting.WaitingRoom(1.0)
-    with room.place("a", 45_000), pytest.raises(waiting.TooManyWait), room.place("a", 10_000):
+    with (
+        room.hold_place("a", 45_000),
+        pytest.raises(waiting.TooManyWait),
+        room.hold_place("a", 10_000),
+    ):
         pass
     assert room.calls == 0
 

@@ -36,7 +36,7 @@ class Work:
 
 async def test_a_repeated_number_gets_the_same_answer() -> None:
     cache, work = ReplyCache(), Work()
-    answers = [await cache.once(1, 5, work) for _ in range(3)]
+    answers = [await cache.carry_out_once(1, 5, work) for _ in range(3)]
     assert answers == [work.reply] * 3
     assert (work.times, cache.repeated) == (1, 2)
 
@@ -44,7 +44,7 @@ async def test_a_repeated_number_gets_the_same_answer() -> None:
 async def test_numbers_and_senders_are_told_apart() -> None:
     cache, work = ReplyCache(), Work()
     for sender, number in ((1, 1), (1, 2), (2, 1)):
-        await cache.once(sender, number, work)
+        await cache.carry_out_once(sender, number, work)
     assert work.times == 3
 
 
@@ -53,7 +53,7 @@ async def test_whoever_comes_while_it_is_carried_out_joins_in(nursery: trio.Nurs
     work.gate = trio.Event()
 
     async def ask() -> None:
-        answers.append(await cache.once(1, 1, work))
+        answers.append(await cache.carry_out_once(1, 1, work))
 
     for _ in range(3):
         nursery.start_soon(ask)
@@ -66,9 +66,9 @@ async def test_whoever_comes_while_it_is_carried_out_joins_in(nursery: trio.Nurs
 
 async def test_what_did_not_run_may_run_later() -> None:
     cache, work = ReplyCache(), Work(NotOwner(0, 2, 1))
-    await cache.once(1, 1, work)
+    await cache.carry_out_once(1, 1, work)
     work.reply = Forwarded(200, b"{}")
-    assert await cache.once(1, 1, work) == work.reply
+    assert await cache.carry_out_once(1, 1, work) == work.reply
     assert work.times == 2
 
 
@@ -76,18 +76,18 @@ async def test_a_change_that_was_broken_off_is_never_run_again(nursery: trio.Nur
     cache, work = ReplyCache(), Work()
     work.gate = trio.Event()
     with trio.move_on_after(0.01):
-        await cache.once(1, 1, work)
+        await cache.carry_out_once(1, 1, work)
     with pytest.raises(AnswerLost):
-        await cache.once(1, 1, work)
+        await cache.carry_out_once(1, 1, work)
     assert work.times == 1
 
 
 async def test_a_change_that_failed_is_never_run_again() -> None:
     cache, work = ReplyCache(), Work(ValueError())
     with pytest.raises(ValueError):  # noqa: PT011
-        await cache.once(1, 1, work)
+        await cache.carry_out_once(1, 1, work)
     with pytest.raises(AnswerLost):
-        await cache.once(1, 1, work)
+        await cache.carry_out_once(1, 1, work)
     assert work.times == 1
 
 
@@ -95,19 +95,19 @@ async def test_a_change_whose_answer_was_forgotten_is_never_run_again(
     autojump_clock: MockClock,
 ) -> None:
     cache, work = ReplyCache(), Work()
-    await cache.once(1, 7, work)
+    await cache.carry_out_once(1, 7, work)
     await trio.sleep(KEEP_SECONDS)
     cache.forget_old(trio.current_time())
     assert cache.held_bytes == 0
     with pytest.raises(AnswerLost):
-        await cache.once(1, 7, work)
-    assert await cache.once(1, 8, work) == work.reply
+        await cache.carry_out_once(1, 7, work)
+    assert await cache.carry_out_once(1, 8, work) == work.reply
     assert work.times == 2
 
 
 async def test_a_sender_that_is_gone_leaves_nothing(autojump_clock: MockClock) -> None:
     cache, work = ReplyCache(), Work()
-    await cache.once(1, 1, work)
+    await cache.carry_out_once(1, 1, work)
     await trio.sleep(SENDER_SECONDS)
     cache.forget_old(trio.current_time())
     assert cache.senders == 0
@@ -116,12 +116,12 @@ async def test_a_sender_that_is_gone_leaves_nothing(autojump_clock: MockClock) -
 async def test_whoever_holds_most_loses_the_oldest() -> None:
     large = Forwarded(200, bytes(1_000))
     cache, work = ReplyCache(4 * (1_000 + ANSWER_BYTES)), Work(large)
-    await cache.once(2, 1, work)
+    await cache.carry_out_once(2, 1, work)
     for number in range(1, 6):
-        await cache.once(1, number, work)
+        await cache.carry_out_once(1, number, work)
     assert cache.held_bytes <= 4 * (1_000 + ANSWER_BYTES)
-    assert await cache.once(2, 1, work) == large  # the small sender's is still there
-    assert await cache.once(1, 5, work) == large
+    assert await cache.carry_out_once(2, 1, work) == large  # the small sender's is still there
+    assert await cache.carry_out_once(1, 5, work) == large
     assert work.times == 6
     with pytest.raises(AnswerLost):
-        await cache.once(1, 1, work)
+        await cache.carry_out_once(1, 1, work)

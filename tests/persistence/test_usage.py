@@ -60,9 +60,9 @@ async def test_bytes_are_added_up_as_actors_count_them(storage: Storage, limit: 
     await settle(storage, *events)
     total, after_id, found = 0, 0, limit
     while found == limit:
-        found, after_id, size = await storage.usage.players_bytes(1, after_id, limit)
+        found, after_id, size = await storage.usage.sum_player_bytes(1, after_id, limit)
         total += size
 
     assert total == sum(player_bytes(e.player_name, e.player_data) for e in events)
-    assert await storage.usage.game_bytes(1) == 2
-    assert await storage.usage.game_bytes(999) is None
+    assert await storage.usage.read_game_bytes(1) == 2
+    assert await storage.usage.read_game_bytes(999) is None

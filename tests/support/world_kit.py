@@ -466,7 +466,7 @@ async def open_world(
     room_limits = room_limits or actor_settings.room_limits()
     rooms = RoomLoader(memory.journals, room_index, clock, room_limits, hub, studio)
     room_actors = DynamicSupervisor(
-        "room", rooms.load, memory, bounds, hub.before_timer, ownership=ownership
+        "room", rooms.load, memory, bounds, hub.read_before_timer, ownership=ownership
     )
     limits = limits or actor_settings.friend_limits()
     load_pair = friendship_loader(memory.friendships, clock, limits, player_index)

@@ -246,7 +246,7 @@ async def test_what_is_sent_in_pieces_arrives_as_it_was_put_in() -> None:
 class _ClosedAtOnce(Outbox):
     """A connection that is over in the very pass in which the client's patience ends."""
 
-    def _overload(self) -> None:
+    def _close_overloaded(self) -> None:
         self._socket.close()
 
 

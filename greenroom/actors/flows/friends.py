@@ -167,7 +167,7 @@ async def request_friendship(
     other_id = (await _find(world, game, addressee)).player_id
     if other_id == player_id:
         raise BefriendingOneself
-    async with world.friendships.tallies(player_id, other_id) as (own, other):
+    async with world.friendships.hold_tallies(player_id, other_id) as (own, other):
         command = RequestFriendship(player_id, own, other)
         try:
             return other_id, await _ask(world, game.key, player_id, other_id, command)
@@ -188,7 +188,7 @@ async def accept_friendship(world: World, game_id: int, player_id: int, other_id
     if not 1 <= other_id <= ID_MAX:
         raise FriendRequestNotFound
     world.require_home(game_id, player_id)
-    async with world.friendships.tallies(player_id, other_id) as (own, other):
+    async with world.friendships.hold_tallies(player_id, other_id) as (own, other):
         command = AcceptFriendship(player_id, own, other)
         try:
             await _ask(world, game_id, player_id, other_id, command)

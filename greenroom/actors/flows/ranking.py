@@ -203,7 +203,7 @@ async def _profiles(world: World, player_ids: Sequence[int]) -> list[Profile]:
 
 async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
     """Return profiles: of the active from memory, of the others in a query."""
-    with world.leaderboards.profiles.reading(player_ids) as found:
+    with world.leaderboards.profiles.collect(player_ids) as found:
         for player_id in player_ids:
             player = world.players.active(player_id)
             if player is None:

@@ -98,7 +98,7 @@ async def sign_in(
     ticket = _read(wanted.ticket)
     if len(wanted.identity or "") > IDENTITY_CHARACTERS_MAX:
         raise InvalidPlatformTicket
-    with world.platforms.place(address):
+    with world.platforms.hold_place(address):
         user = await platform.authenticate(ticket, wanted.identity)
     async with world.platforms.turn(game.key, user):
         await _use_up(world, user, ticket)

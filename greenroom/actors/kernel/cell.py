@@ -201,7 +201,7 @@ class Cell(Generic[Role]):
         mailbox, self._mailbox = self._mailbox, None
         while mailbox:
             envelope = mailbox.take()
-            envelope.error = error.again()
+            envelope.error = error.copy()
             envelope.answer()
         if self._stopped is not None:
             self._stopped.set()
@@ -209,7 +209,7 @@ class Cell(Generic[Role]):
     def fail_waiting(self, error: ActorUnavailable) -> None:
         """Answer everybody who waits with `error`. The cell goes on, and what was told waits."""
         for envelope in () if self._mailbox is None else self._mailbox.take_asked():
-            envelope.error = error.again()
+            envelope.error = error.copy()
             envelope.answer()
 
     def retire(self) -> None:
@@ -274,7 +274,7 @@ class Cell(Generic[Role]):
         if self.actor is not None and not self._mailbox:
             self._serve(envelope)
         elif self.given_up is None:
-            self._box().put_system(envelope)
+            self._make_mailbox().put_system(envelope)
             self._schedule()
 
     async def _ask_queued(self, command: Command[Role, Reply], seconds_max: float | None) -> Reply:
@@ -301,11 +301,11 @@ class Cell(Generic[Role]):
     def _put(self, envelope: Envelope) -> None:
         """Queue a command. It is refused if the mailbox is full or the cell has ended."""
         if self.given_up is not None:
-            raise self.given_up.again()
-        self._box().put(envelope)
+            raise self.given_up.copy()
+        self._make_mailbox().put(envelope)
         self._schedule()
 
-    def _box(self) -> Mailbox:
+    def _make_mailbox(self) -> Mailbox:
         """Return the mailbox, which is made when first needed: an idle actor has none."""
         if self._mailbox is None:
             self._mailbox = Mailbox(self._host.mailbox_max)
@@ -357,7 +357,7 @@ class Cell(Generic[Role]):
             durability = self._host.durability
             if not durability.is_open:
                 actor.on_refused()
-                raise self._unavailable("the database is away")
+                raise self._make_unavailable("the database is away")
             for event in events:
                 actor.apply(event)
             batch = durability.submit(self, events)
@@ -424,9 +424,9 @@ class Cell(Generic[Role]):
         except CommitUnsettled as error:
             if changed:
                 raise
-            raise self._unavailable(str(error)) from None
+            raise self._make_unavailable(str(error)) from None
 
-    def _unavailable(self, text: str) -> StorageUnavailable:
+    def _make_unavailable(self, text: str) -> StorageUnavailable:
         """Return the error of a database that is away, or that refuses changes."""
         if self._host.durability.refuses:
             return StorageRefused("the database takes no changes; see the log")

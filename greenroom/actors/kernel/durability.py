@@ -125,7 +125,7 @@ class Batch:
         if not self.settled:
             raise CommitUnsettled("the change was not durable in time")
         if self._error is not None:
-            raise self._error.again()
+            raise self._error.copy()
         if self._rejected is not None and id(writer) in self._rejected:
             raise ActorCrashed("the database refused the change")
 

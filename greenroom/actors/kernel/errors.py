@@ -45,7 +45,7 @@ class NotFound(Refused):
 class ActorUnavailable(ActorError):
     """No answer could be given; the subclass says whether the command ran."""
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """Return a copy to raise.
 
         One exception raised to many callers would keep all their tracebacks.
@@ -86,7 +86,7 @@ class Moved(ActorUnavailable):
         self.vouched = vouched
         self.has_begun = False
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """Return a copy to raise."""
         return type(self)(*self.args, shard=self.shard, vouched=self.vouched)
 

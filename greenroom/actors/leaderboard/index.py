@@ -162,7 +162,7 @@ class Index:
 
     def put(self, player_id: int, keys: Keys) -> bool:
         """Give a player the place that their document earns; return whether they had none."""
-        key = self._key(player_id, keys)
+        key = self._make_key(player_id, keys)
         old = self._keys.get(player_id)
         if key <= self._looked_to or (old is not None and old <= self._looked_to):
             self._change_top()
@@ -219,7 +219,7 @@ class Index:
         self.edition = object()
         self._looked_to = _NOWHERE
 
-    def _key(self, player_id: int, keys: Keys) -> bytes:
+    def _make_key(self, player_id: int, keys: Keys) -> bytes:
         parts = [keys.get(field, LACKING) for field in self.fields]
         parts.append(player_id.to_bytes(_ID_BYTES, "big"))
         return b"".join(parts)

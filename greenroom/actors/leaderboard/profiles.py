@@ -51,7 +51,7 @@ class Profiles:
         return self._kept.find(player_id)
 
     @contextmanager
-    def reading(self, player_ids: Sequence[int]) -> Generator[dict[int, Profile]]:
+    def collect(self, player_ids: Sequence[int]) -> Generator[dict[int, Profile]]:
         """Give a dictionary for what is read of these players, and keep that in the end.
 
         Of whom a change was told meanwhile, or somebody else began to read, nothing is kept: what

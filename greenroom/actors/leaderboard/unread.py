@@ -89,11 +89,11 @@ class Unread:
         Raises:
             ValueError: nothing waits.
         """
-        return max(self._games, key=self._size_bytes_of)
+        return max(self._games, key=self._sum_size_bytes)
 
     def forget_game(self, game_id: int) -> None:
         """Drop all documents of a game."""
-        self.size_bytes -= self._size_bytes_of(game_id)
+        self.size_bytes -= self._sum_size_bytes(game_id)
         self._games.pop(game_id, None)
 
     def clear(self) -> None:
@@ -101,7 +101,7 @@ class Unread:
         self._games.clear()
         self.size_bytes = 0
 
-    def _size_bytes_of(self, game_id: int) -> int:
+    def _sum_size_bytes(self, game_id: int) -> int:
         waiting = self._games.get(game_id)
         if waiting is None:
             return 0

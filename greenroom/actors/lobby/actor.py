@@ -203,14 +203,14 @@ class LobbyActor(Actor[LobbyRole]):
         for player_id in self._index.show(lobby):
             self.timers.start(f"put out {player_id}", 0.0, PutOutOfLobby(player_id, "left"))
 
-    def _entries(self, events: Iterable[LobbyEvent]) -> tuple[JournalEntry, ...]:
+    def _make_entries(self, events: Iterable[LobbyEvent]) -> tuple[JournalEntry, ...]:
         lobby, shard = self._lobby, self._shard
         numbered = enumerate(events, lobby.version + 1)
         return tuple(codec.entry(lobby.lobby_id, n, event, shard) for n, event in numbered)
 
-    def _changed(self, reply: Reply, *events: LobbyEvent) -> Changed[Reply]:
+    def _reply_with(self, reply: Reply, *events: LobbyEvent) -> Changed[Reply]:
         """Return the reply with the journal entries of the events."""
-        return Changed(reply, *self._entries(events))
+        return Changed(reply, *self._make_entries(events))
 
     # Coming and going.
 
@@ -239,13 +239,15 @@ class LobbyActor(Actor[LobbyRole]):
             event = self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
         self._admit(MEMBER_BYTES + len(command.player_data))
         self._ask_behaviour(lobby, event)
-        return self._changed(None, event)
+        return self._reply_with(None, event)
 
     @handles(LeaveLobby)
     def leave(self, command: LeaveLobby) -> Changed[None]:
         """Free the member's seat."""
         lobby, now = self._lobby, self._clock.now()
-        return self._changed(None, *rules.decide_leave(lobby, command.player_id, self._online, now))
+        return self._reply_with(
+            None, *rules.decide_leave(lobby, command.player_id, self._online, now)
+        )
 
     @handles(PutOutOfLobby)
     def put_out(self, command: PutOutOfLobby) -> Changed[bool]:
@@ -253,18 +255,18 @@ class LobbyActor(Actor[LobbyRole]):
         events = rules.decide_put_out(
             self._lobby, command.player_id, command.reason, self._online, self._clock.now()
         )
-        return self._changed(bool(events), *events)
+        return self._reply_with(bool(events), *events)
 
     @handles(KickFromLobby)
     def kick(self, command: KickFromLobby) -> Changed[None]:
         """Free a member's seat on behalf of the host."""
-        return self._changed(None, rules.decide_kick(self._lobby, command, self._clock.now()))
+        return self._reply_with(None, rules.decide_kick(self._lobby, command, self._clock.now()))
 
     @handles(StopLobby)
     def stop(self, command: StopLobby) -> Changed[None]:
         """End the lobby for its host."""
         now = self._clock.now()
-        return self._changed(
+        return self._reply_with(
             None,
             rules.decide_end(self._lobby, command.player_id, OnlyHostStopsLobby, "stopped", now),
         )
@@ -273,7 +275,7 @@ class LobbyActor(Actor[LobbyRole]):
     def remove(self, command: RemoveLobby) -> Changed[None]:
         """End the lobby for its host; the API has two names for this."""
         now = self._clock.now()
-        return self._changed(
+        return self._reply_with(
             None, rules.decide_end(self._lobby, command.player_id, OnlyHostRemoves, "removed", now)
         )
 
@@ -287,13 +289,15 @@ class LobbyActor(Actor[LobbyRole]):
         room_id, shard, numbered = room.room_id, self._shard, enumerate(opened.events, 1)
         entries = [room_codec.entry(room_id, n, event, shard) for n, event in numbered]
         reply = LobbyStart(opened.events)
-        return Changed(reply, *self._entries(events), *entries, once_durable=opened.once_durable)
+        return Changed(
+            reply, *self._make_entries(events), *entries, once_durable=opened.once_durable
+        )
 
     @handles(EndLobby)
     def end(self, command: EndLobby) -> Changed[None]:
         """End the lobby, whoever is in it."""
         events = rules.decide_end_for_all(self._lobby, command.reason, self._clock.now())
-        return self._changed(None, *events)
+        return self._reply_with(None, *events)
 
     # Requests.
 
@@ -302,7 +306,7 @@ class LobbyActor(Actor[LobbyRole]):
         """Store a join request."""
         event = rules.decide_request(self._lobby, command, self._limits, self._clock.now())
         self._admit(SMALL_BYTES + len(command.player_data))
-        return self._changed(None, event)
+        return self._reply_with(None, event)
 
     @handles(ReadPendingRequest)
     def read_pending(self, command: ReadPendingRequest) -> JoinRequest:
@@ -315,13 +319,13 @@ class LobbyActor(Actor[LobbyRole]):
         lobby = self._lobby
         answered, joined = rules.decide_approve(lobby, command, self._clock.now())
         self._ask_behaviour(lobby, joined)
-        return self._changed(None, answered, joined)
+        return self._reply_with(None, answered, joined)
 
     @handles(RejectRequest)
     def reject(self, command: RejectRequest) -> Changed[None]:
         """Reject a join request."""
         now = self._clock.now()
-        return self._changed(
+        return self._reply_with(
             None, rules.decide_reject(self._lobby, command.player_id, command.request_id, now)
         )
 
@@ -343,13 +347,13 @@ class LobbyActor(Actor[LobbyRole]):
         rules.require_member(lobby, command.inviter.player_id, NotInRoomOrLobby)
         self._admit(SMALL_BYTES)
         events = invites.decide_invite(lobby.invites, command, self._clock.now())
-        return self._changed(None, *events)
+        return self._reply_with(None, *events)
 
     @handles(AnswerInvite)
     def answer_invite(self, command: AnswerInvite) -> Changed[None]:
         """Store an invited player's answer."""
         event = invites.decide_answer(self._lobby.invites, command, self._clock.now())
-        return self._changed(None, event)
+        return self._reply_with(None, event)
 
     # What members see and set.
 
@@ -373,7 +377,7 @@ class LobbyActor(Actor[LobbyRole]):
     def renew_join_token(self, command: RenewLobbyToken) -> Changed[None]:
         """Replace the join token."""
         event = rules.decide_join_token(self._lobby, command, self._clock.now())
-        return self._changed(None, event)
+        return self._reply_with(None, event)
 
     @handles(SetLobbyPassword)
     def set_password(self, command: SetLobbyPassword) -> Changed[None]:
@@ -381,7 +385,7 @@ class LobbyActor(Actor[LobbyRole]):
         event = rules.decide_password(
             self._lobby, command.player_id, command.password_hash, self._clock.now()
         )
-        return self._changed(None, event)
+        return self._reply_with(None, event)
 
     @handles(RenameLobbyMember)
     def rename(self, command: RenameLobbyMember) -> Changed[None]:
@@ -389,7 +393,7 @@ class LobbyActor(Actor[LobbyRole]):
         events = rules.decide_rename(
             self._lobby, command.player_id, command.player_name, self._clock.now()
         )
-        return self._changed(None, *events)
+        return self._reply_with(None, *events)
 
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:

@@ -58,11 +58,11 @@ class LobbyIndex(SeatIndex[LobbyListing]):
             lobby.game_id,
             lobby.members if lobby.is_open else (),
             listing=views.view_listing(lobby),
-            place=self._place(lobby),
+            place=self._find_place(lobby),
             ended_at=lobby.ended_at,
         )
 
-    def _place(self, lobby: Lobby) -> Place | None:
+    def _find_place(self, lobby: Lobby) -> Place | None:
         """Return where a lobby is listed: oldest first, as they came where seconds are equal."""
         if not lobby.is_open or len(lobby.members) >= lobby.max_players:
             return None

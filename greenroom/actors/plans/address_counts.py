@@ -46,7 +46,7 @@ class AddressCounts:
     def count_of(self, key: str) -> int:
         """Return how much is counted under a key, or under the one it shares."""
         count = self._counts.get(key)
-        return count if count is not None else self._shared_count(key)
+        return count if count is not None else self._count_shared(key)
 
     def add(self, key: str, count: int = 1) -> None:
         """Count so much more."""
@@ -69,14 +69,14 @@ class AddressCounts:
         if own:
             del self._counts[key]
         if self._shared is not None:
-            self._shared[_place(key)] = max(0, self._shared_count(key) - (count - own))
+            self._shared[_place(key)] = max(0, self._count_shared(key) - (count - own))
 
     def clear(self) -> None:
         """Forget all counts."""
         self._counts.clear()
         self._shared = None
 
-    def _shared_count(self, key: str) -> int:
+    def _count_shared(self, key: str) -> int:
         return 0 if self._shared is None else self._shared[_place(key)]
 
 

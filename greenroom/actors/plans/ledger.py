@@ -332,7 +332,7 @@ class Ledger:
 
     def usage_of_game(self, game_id: int) -> GameUsage:
         """Return a game's usage; one that was never opened is nobody's, and without limits."""
-        return self._games.get(game_id) or self._stranger(game_id)
+        return self._games.get(game_id) or self._make_unknown(game_id)
 
     def usage_of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
         """Return an owner's usage; `plan` counts only if the owner is not known yet."""
@@ -534,7 +534,7 @@ class Ledger:
             self.start_day_at(now)
         game, key, more = self.usage_of_game(game_id), share_key(address), size + CALL_BYTES
         owner = game.owner
-        reason = self._written_too_much(owner, key, more)
+        reason = self._find_exceeded(owner, key, more)
         if reason is not None:
             if reason != _WRITTEN_BY_PLAN or not owner.lacks("written_bytes_per_day", more):
                 self.refused[reason] += 1
@@ -549,7 +549,7 @@ class Ledger:
         game.owner.written_bytes += more
         self.written_bytes += more
 
-    def _written_too_much(self, owner: OwnerUsage, key: str, more: int) -> str | None:
+    def _find_exceeded(self, owner: OwnerUsage, key: str, more: int) -> str | None:
         """Return which limit so many bytes more would exceed today, None for none."""
         plan_max = owner.limits.written_bytes_per_day_max
         server_max = self.server.written_bytes_per_day_max
@@ -580,7 +580,7 @@ class Ledger:
         for game in self._games.values():
             game.calls = game.written_bytes = 0
 
-    def _stranger(self, game_id: int) -> GameUsage:
+    def _make_unknown(self, game_id: int) -> GameUsage:
         return GameUsage(game_id, OwnerUsage(0, UNLIMITED), self.refused)
 
 

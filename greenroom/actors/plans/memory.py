@@ -89,7 +89,7 @@ class Memory:
         """
         if more_bytes <= 0:
             return
-        while (objection := self._objection(owner, share, more_bytes, part)) is not None:
+        while (objection := self._find_objection(owner, share, more_bytes, part)) is not None:
             if objection.limit == "plan" and self._may_get(owner, more_bytes, part):
                 raise self._refusal
             if self._let_go is None or not self._let_go(objection):
@@ -104,7 +104,7 @@ class Memory:
         held = owner.bytes_held[self.kind]
         return owner.lacks(kind, (held + more) / part - held)
 
-    def _objection(self, owner: OwnerUsage, share: str, more: int, part: float) -> Objection | None:
+    def _find_objection(self, owner: OwnerUsage, share: str, more: int, part: float) -> Objection | None:
         """Return the first limit that so many bytes more would exceed, None for none."""
         plan_max: float = getattr(owner.limits, self._limit)
         server_max = self.size_max

@@ -132,14 +132,14 @@ class PlayerActor(Actor[PlayerRole]):
         """Change the record by one event, and the index with it."""
         if isinstance(event, PlayerRegistered):
             self._record = rules.new_player(event)
-            self._usage(event.game_id).count_stored(_bytes(self._record), event.player_id)
+            self._find_usage(event.game_id).count_stored(_bytes(self._record), event.player_id)
             self._enter(self._record)
             return
         if isinstance(event, PlayerDeleted):
             self._close()
             if self._record is not None:
                 record = self._record
-                self._usage(event.game_id).count_stored(-_bytes(record), record.player_id)
+                self._find_usage(event.game_id).count_stored(-_bytes(record), record.player_id)
             return
         player = self._player
         assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
@@ -185,7 +185,9 @@ class PlayerActor(Actor[PlayerRole]):
         self._uncount()
         self._closed = True
 
-    def _seen(self, player: Player, now: int, address: str = "", *, is_kept: bool = True) -> bool:
+    def _note_sign_of_life(
+        self, player: Player, now: int, address: str = "", *, is_kept: bool = True
+    ) -> bool:
         """Take a sign of life; see `Heartbeat`.
 
         Returns:
@@ -213,7 +215,7 @@ class PlayerActor(Actor[PlayerRole]):
         Raises:
             PlayersRefused: there is no space, or not for this address.
         """
-        self._usage(player.game_id).check_player(address)
+        self._find_usage(player.game_id).check_player(address)
         assert self._piece is not None
         share = share_key(address)
         self._piece.admit_move(share, part_for(len(player.player_data)))
@@ -233,7 +235,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Count what the record has grown by as stored and as held in memory."""
         piece = self._piece
         assert piece is not None
-        self._usage(player.game_id).count_stored(more_bytes, player.player_id)
+        self._find_usage(player.game_id).count_stored(more_bytes, player.player_id)
         piece.resize(piece.size + more_bytes)
 
     def _check_space(self, more_bytes: int, document_bytes: int) -> None:
@@ -249,13 +251,13 @@ class PlayerActor(Actor[PlayerRole]):
         if more_bytes > 0 and self._piece is not None:
             self._piece.admit(more_bytes, part_for(document_bytes))
 
-    def _usage(self, game_id: int) -> GameUsage:
+    def _find_usage(self, game_id: int) -> GameUsage:
         """Return what the player's game uses of its owner's plan."""
         return self._index.ledger.usage_of_game(game_id)
 
     def _count(self, game_id: int) -> None:
         """Count the player among those online."""
-        self._online_in = self._usage(game_id)
+        self._online_in = self._find_usage(game_id)
         self._online_in.count_online(self._address)
 
     def _uncount(self) -> None:
@@ -270,7 +272,7 @@ class PlayerActor(Actor[PlayerRole]):
         if self._record is not None:
             raise RuntimeError(f"player {command.player_id} exists already")
         self._address = command.address
-        usage = self._usage(command.game_id)
+        usage = self._find_usage(command.game_id)
         usage.check_player(command.address)
         usage.check_storage(player_bytes(command.player_name, command.player_data))
         held = new_bytes(command.player_name, command.player_data)
@@ -285,7 +287,7 @@ class PlayerActor(Actor[PlayerRole]):
         rules.check_token(player, command.game_id, command.token_hash, now)
         if command.address and not self._address and self._online_in is not None:
             self._learn(command.address)
-        if self._seen(player, now, command.address):
+        if self._note_sign_of_life(player, now, command.address):
             return Changed(None, PlayerCameOnline(player.player_id, now))
         return None
 
@@ -293,7 +295,7 @@ class PlayerActor(Actor[PlayerRole]):
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
         """Log in; the reply shows the login before this one."""
         player, now = self._player, self._clock.now()
-        self._seen(player, now)
+        self._note_sign_of_life(player, now)
         return Changed(rules.view_player(player), PlayerLoggedIn(player.player_id, now))
 
     @handles(SignIn)
@@ -301,14 +303,14 @@ class PlayerActor(Actor[PlayerRole]):
         """Log in under a new token."""
         player, now = self._player, self._clock.now()
         events = rules.decide_sign_in(player, command.new_hash, now)
-        self._seen(player, now, command.address)
+        self._note_sign_of_life(player, now, command.address)
         return Changed(rules.view_player(player), *events)
 
     @handles(Heartbeat)
     def heartbeat(self, command: Heartbeat) -> Changed[int] | int:
         """Take a sign of life."""
         player, now = self._player, self._clock.now()
-        if self._seen(player, now, is_kept=command.is_kept):
+        if self._note_sign_of_life(player, now, is_kept=command.is_kept):
             return Changed(now, PlayerCameOnline(player.player_id, now))
         return now
 
@@ -339,7 +341,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Change the name."""
         player = self._player
         more_bytes = len(command.player_name.encode()) - len(player.player_name.encode())
-        self._usage(player.game_id).check_storage(more_bytes)
+        self._find_usage(player.game_id).check_storage(more_bytes)
         self._check_space(more_bytes, len(player.player_data))
         event = PlayerRenamed(player.player_id, command.player_name, self._clock.now())
         return Changed(None, event)
@@ -363,7 +365,7 @@ class PlayerActor(Actor[PlayerRole]):
         player, now = self._player, self._clock.now()
         more_bytes = len(command.player_data) - len(player.player_data)
         if more_bytes > 0:
-            self._usage(player.game_id).check_storage(more_bytes)
+            self._find_usage(player.game_id).check_storage(more_bytes)
             self._check_space(more_bytes, len(command.player_data))
         return Changed(now, _replaced(player, command.player_data, now))
 

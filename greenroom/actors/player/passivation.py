@@ -48,7 +48,7 @@ class EarlyPassivation:
         if now < self._again_at.get(whose, now):
             return False
         missing = objection.missing_bytes
-        for player_id, piece in self._found(objection):
+        for player_id, piece in self._find_helpful(objection):
             size = piece.size
             if self._passivate(player_id):
                 missing -= size
@@ -58,7 +58,7 @@ class EarlyPassivation:
         self._again_at[whose] = now + PAUSE_SECONDS
         return False
 
-    def _found(self, objection: Objection) -> list[tuple[int, Piece]]:
+    def _find_helpful(self, objection: Objection) -> list[tuple[int, Piece]]:
         """Return whose leaving would help, those with large documents first."""
         oldest = islice(self._offline_pieces(), LOOKED_AT_MAX)
         found = [(player_id, piece) for player_id, piece in oldest if objection.is_met_by(piece)]

@@ -235,7 +235,7 @@ class RoomActor(Actor[RoomRole]):
         else:
             self.timers.start(_CLOCK, max(1.0, float(due - self._clock.now())), LookAtClock())
 
-    def _changed(self, reply: Reply, events: Iterable[RoomEvent]) -> Changed[Reply]:
+    def _reply_with(self, reply: Reply, events: Iterable[RoomEvent]) -> Changed[Reply]:
         """Return the reply with the journal entries of the events."""
         version = 0 if self._state is None else self._state.version
         if self._state is None:
@@ -250,7 +250,7 @@ class RoomActor(Actor[RoomRole]):
         follow = follow_up(self._connections, self._state, happened) if realtime else None
         return Changed(reply, *entries, once_durable=follow)
 
-    def _member(self, player_id: int, refusal: type[Refused]) -> Room:
+    def _check_member(self, player_id: int, refusal: type[Refused]) -> Room:
         """Return the room for one of its members; the call is a sign of life."""
         room = self._room
         rules.require_member(room, player_id, refusal)
@@ -264,7 +264,7 @@ class RoomActor(Actor[RoomRole]):
         """Create the room."""
         event = self._decide_create(command)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
-        return self._changed(reply, (event,))
+        return self._reply_with(reply, (event,))
 
     def _decide_create(self, command: CreateRoom) -> RoomCreated:
         """Return the events that create the room, if there is space for it.
@@ -291,48 +291,52 @@ class RoomActor(Actor[RoomRole]):
         else:
             events = decide()
         self._admit(MEMBER_BYTES + len(command.player_data))
-        return self._changed(len(events) > 1, events)
+        return self._reply_with(len(events) > 1, events)
 
     @handles(LeaveRoom)
     def leave(self, command: LeaveRoom) -> Changed[None]:
         """Free the member's seat, if they may leave."""
         room = self._room
-        return self._changed(None, rules.decide_leave(room, command.player_id, self._clock.now()))
+        return self._reply_with(
+            None, rules.decide_leave(room, command.player_id, self._clock.now())
+        )
 
     @handles(PutOut)
     def put_out(self, command: PutOut) -> Changed[bool]:
         """Free a seat."""
         events = rules.decide_put_out(self._room, command, self._clock.now())
-        return self._changed(bool(events), events)
+        return self._reply_with(bool(events), events)
 
     @handles(KickMember)
     def kick(self, command: KickMember) -> Changed[None]:
         """Free a member's seat on behalf of the host."""
-        return self._changed(None, (rules.decide_kick(self._room, command, self._clock.now()),))
+        return self._reply_with(None, (rules.decide_kick(self._room, command, self._clock.now()),))
 
     @handles(StopRoom)
     def stop(self, command: StopRoom) -> Changed[None]:
         """End the room for its host."""
         event = rules.decide_stop(self._room, command.player_id, self._clock.now())
-        return self._changed(None, (event,))
+        return self._reply_with(None, (event,))
 
     @handles(EndRoom)
     def end(self, command: EndRoom) -> Changed[bool]:
         """End the room, whoever is in it."""
         events = rules.decide_end(self._room, command.reason, self._clock.now())
-        return self._changed(bool(events), events)
+        return self._reply_with(bool(events), events)
 
     # What members see and set.
 
     @handles(ReadRoster)
     def read_roster(self, command: ReadRoster) -> tuple[RosterEntry, ...]:
         """Return the members."""
-        return views.view_roster(self._member(command.player_id, NotInAnyRoom), command.player_id)
+        return views.view_roster(
+            self._check_member(command.player_id, NotInAnyRoom), command.player_id
+        )
 
     @handles(KeepSeat)
     def keep_seat(self, command: KeepSeat) -> None:
         """Take a sign of life."""
-        self._member(command.player_id, PlayerNotInAnyRoom)
+        self._check_member(command.player_id, PlayerNotInAnyRoom)
 
     @handles(ReadCurrent)
     def read_current(self, command: ReadCurrent) -> RoomStatus | None:
@@ -357,13 +361,13 @@ class RoomActor(Actor[RoomRole]):
         event = rules.decide_password(
             self._room, command.player_id, command.password_hash, self._clock.now()
         )
-        return self._changed(None, (event,))
+        return self._reply_with(None, (event,))
 
     @handles(RenewJoinToken)
     def renew_join_token(self, command: RenewJoinToken) -> Changed[None]:
         """Replace the join token."""
         event = rules.decide_join_token(self._room, command, self._clock.now())
-        return self._changed(None, (event,))
+        return self._reply_with(None, (event,))
 
     @handles(RenameMember)
     def rename(self, command: RenameMember) -> Changed[None]:
@@ -371,17 +375,17 @@ class RoomActor(Actor[RoomRole]):
         events = rules.decide_rename(
             self._room, command.player_id, command.player_name, self._clock.now()
         )
-        return self._changed(None, events)
+        return self._reply_with(None, events)
 
     # Actions and updates.
 
     @handles(SendActions)
     def send_actions(self, command: SendActions) -> Sent | Changed[Sent]:
         """Ask members to do something."""
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         self._admit(len(command.request_data))
         events, sent = actions.decide_send(room, command, self._clock.now())
-        return self._changed(sent, events)
+        return self._reply_with(sent, events)
 
     @handles(RequestAction)
     def request_action(self, command: RequestAction) -> Sent | Changed[Sent]:
@@ -418,36 +422,36 @@ class RoomActor(Actor[RoomRole]):
     @handles(ReadResults)
     def read_results(self, command: ReadResults) -> tuple[ActionResult, ...]:
         """Return the results of a sender's actions."""
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         return actions.list_results(room, command.player_id, self._clock.now())
 
     @handles(ReadPending)
     def read_pending(self, command: ReadPending) -> tuple[PendingAction, ...]:
         """Return the actions that wait for a target."""
         return actions.list_pending(
-            self._member(command.player_id, NotInAnyRoom), command.player_id
+            self._check_member(command.player_id, NotInAnyRoom), command.player_id
         )
 
     @handles(CompleteAction)
     def complete(self, command: CompleteAction) -> Changed[None]:
         """Store a target's answer."""
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         event = actions.decide_complete(room, command, self._clock.now())
         self._admit(len(command.response_data or b""))
-        return self._changed(None, (event,))
+        return self._reply_with(None, (event,))
 
     @handles(SendUpdates)
     def send_updates(self, command: SendUpdates) -> Changed[Sent]:
         """Send updates to members."""
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         self._admit(len(command.data))
         events, sent = updates.decide_send(room, command, self._limits, self._clock.now())
-        return self._changed(sent, events)
+        return self._reply_with(sent, events)
 
     @handles(PollUpdates)
     def poll_updates(self, command: PollUpdates) -> UpdatesPage:
         """Return the updates after a member's cursor; the cursor is in the next snapshot."""
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         page = updates.poll(room, command)
         if page.updates and updates.mark_read(room, command.player_id, page):
             self._index.note_changed((room.room_id,))
@@ -459,10 +463,10 @@ class RoomActor(Actor[RoomRole]):
     def issue_token(self, command: IssueToken) -> Changed[TokenHolder]:
         """Store a realtime token for a member."""
         event = tokens.decide_issue(self._room, command, self._clock.now())
-        room = self._member(command.player_id, NotRealtime)
+        room = self._check_member(command.player_id, NotRealtime)
         member = room.members[command.player_id]
         holder = TokenHolder(member.player_name, command.player_id == room.host_id)
-        return self._changed(holder, (event,))
+        return self._reply_with(holder, (event,))
 
     @handles(AdmitToken)
     def admit_token(self, command: AdmitToken) -> Admitted:
@@ -489,7 +493,7 @@ class RoomActor(Actor[RoomRole]):
         connected = connections.connected(room_id)
         absent = [i for i in receivers if i not in connected]
         readers = relay.find_readers(room, absent)
-        entry = self._stored(command, readers) if readers else None
+        entry = self._make_stored(command, readers) if readers else None
         connections.push(room_id, receivers, message)
         if readers and entry is None:
             return None
@@ -501,7 +505,7 @@ class RoomActor(Actor[RoomRole]):
         follow = partial(connections.answer, room_id, sender_id, accepted)
         return Changed(None, entry, once_durable=follow)
 
-    def _stored(self, command: SendMessage, readers: tuple[int, ...]) -> JournalEntry | None:
+    def _make_stored(self, command: SendMessage, readers: tuple[int, ...]) -> JournalEntry | None:
         """Return the entry that stores a message for those who read later.
 
         None if it may not be stored; its sender has been told why. Connected members get the
@@ -527,16 +531,16 @@ class RoomActor(Actor[RoomRole]):
     @handles(InvitePlayer)
     def invite(self, command: InvitePlayer) -> Changed[None]:
         """Invite a member's friend."""
-        room = self._member(command.inviter.player_id, NotInRoomOrLobby)
+        room = self._check_member(command.inviter.player_id, NotInRoomOrLobby)
         self._admit(SMALL_BYTES)
         events = invites.decide_invite(room.invites, command, self._clock.now())
-        return self._changed(None, events)
+        return self._reply_with(None, events)
 
     @handles(AnswerInvite)
     def answer_invite(self, command: AnswerInvite) -> Changed[None]:
         """Store an invited player's answer."""
         event = invites.decide_answer(self._room.invites, command, self._clock.now())
-        return self._changed(None, (event,))
+        return self._reply_with(None, (event,))
 
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
@@ -563,13 +567,13 @@ class RoomActor(Actor[RoomRole]):
     def note_silence(self, command: NoteSilence) -> Changed[None]:
         """Mark a stale member offline."""
         now = self._clock.now()
-        return self._changed(None, presence.decide_silence(self._room, command.player_id, now))
+        return self._reply_with(None, presence.decide_silence(self._room, command.player_id, now))
 
     @handles(NoteSignOfLife)
     def note_sign_of_life(self, command: NoteSignOfLife) -> Changed[None]:
         """Mark a member online again."""
         room, now = self._room, self._clock.now()
-        return self._changed(None, presence.decide_sign_of_life(room, command.player_id, now))
+        return self._reply_with(None, presence.decide_sign_of_life(room, command.player_id, now))
 
     @handles(LookAtClock)
     def look_at_clock(self, command: LookAtClock) -> Changed[None]:
@@ -577,7 +581,7 @@ class RoomActor(Actor[RoomRole]):
         events = presence.decide_time(self._room, self._limits, self._clock.now())
         if not events:
             self._set_clock(self._room)
-        return self._changed(None, events)
+        return self._reply_with(None, events)
 
     @handles(StoreSnapshot)
     def store_snapshot(self, command: StoreSnapshot) -> Changed[None]:

@@ -107,18 +107,18 @@ class Jobs:
                 await told.wait()
             if patience.cancelled_caught:
                 _logger.error("a job of room %s does not stop", room_id)
-                tell(self._too_late())
+                tell(self._make_too_late())
 
     async def _do(self, room_id: str, work: Run, tell: Callable[[object], None]) -> None:
         try:
-            result = await self._result_of(work)
+            result = await self._await_result(work)
         finally:
             self._counts[room_id] -= 1
             if not self._counts[room_id]:
                 del self._counts[room_id]
         tell(result)
 
-    async def _result_of(self, work: Run) -> object:
+    async def _await_result(self, work: Run) -> object:
         """Return what a job returns, or how it failed."""
         if self._nursery is not None:  # trio takes out what was interrupted in the middle of it
             trio.lowlevel.add_instrument(self._spawned)
@@ -126,7 +126,7 @@ class Jobs:
             with trio.move_on_after(self._seconds_max):
                 async with self._limiter:
                     return await _watched(_begun(work), self._watch)
-            return self._too_late()
+            return self._make_too_late()
         except trio.Cancelled:
             raise
         except BaseExceptionGroup as group:  # of tasks that it started
@@ -134,7 +134,7 @@ class Jobs:
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
             return _failed(error)
 
-    def _too_late(self) -> JobFailed:
+    def _make_too_late(self) -> JobFailed:
         return JobFailed(f"took longer than {self._seconds_max:g} s")
 
 

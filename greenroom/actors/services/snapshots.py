@@ -120,12 +120,12 @@ class SnapshotService:
             shard: only of what lives there; None for everything.
         """
         for place in self._places:
-            left = deque(place.seats.list_changed(self._keys_of(place, shard)))
+            left = deque(place.seats.list_changed(self._list_keys(place, shard)))
             while left and await self._save_slice(place, left):
                 pass
 
     @staticmethod
-    def _keys_of(place: Journalled[Any, Any], shard: int | None) -> list[str] | None:
+    def _list_keys(place: Journalled[Any, Any], shard: int | None) -> list[str] | None:
         return None if shard is None else place.directory.keys_of(shard)
 
     async def _save_slice(self, place: Journalled[Any, Any], left: deque[str]) -> bool:
@@ -152,14 +152,14 @@ class SnapshotService:
         while left and len(taken) < SLICE and size < SLICE_BYTES:
             key = left.popleft()
             taken += place.seats.take_changed((key,))
-            snapshot = await self._snapshot_of(place, key)
+            snapshot = await self._take_snapshot(place, key)
             if snapshot is not None:
                 snapshots.append(snapshot)
                 size += len(snapshot.payload)
         return snapshots
 
     @staticmethod
-    async def _snapshot_of(place: Journalled[Any, Any], key: str) -> Snapshot | None:
+    async def _take_snapshot(place: Journalled[Any, Any], key: str) -> Snapshot | None:
         """Return the snapshot of one that is in memory, None for others."""
         actor = place.directory.active(key)
         if actor is None:
@@ -184,7 +184,7 @@ class SnapshotService:
             world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
             for key in place.seats.list_ended_before(now - place.loader.linger_seconds):
-                shard = self._shard_of(place, key)
+                shard = self._find_shard(place, key)
                 if place.directory.passivate(key):
                     place.seats.forget(key)
                     self._ended.add(shard, now, place.loader.kind, key)
@@ -197,7 +197,7 @@ class SnapshotService:
                 return
             self._ended.drop(shard, key)
 
-    def _shard_of(self, place: Journalled[Any, Any], key: str) -> int:
+    def _find_shard(self, place: Journalled[Any, Any], key: str) -> int:
         """Return where one in memory lives."""
         game_id = place.seats.game_of(key)
         return 0 if game_id is None else self._world.ledger.shard_of(game_id, key)

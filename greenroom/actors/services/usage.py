@@ -56,11 +56,13 @@ class UsageRecords(PartRecords, ShareRecords, Protocol):
         """Write what games use; those that are no more (or not yet) are passed over."""
         ...
 
-    async def game_bytes(self, game_id: int) -> int | None:
+    async def read_game_bytes(self, game_id: int) -> int | None:
         """Return the bytes of a game's document; None when there is no such game."""
         ...
 
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(
+        self, game_id: int, after_id: int, limit: int
+    ) -> tuple[int, int, int]:
         """Add up a page of players, as `ledger.player_bytes` does for one.
 
         Args:
@@ -174,7 +176,7 @@ class UsageService:
         except StorageUnavailable:
             return
         games = [game for game in self._ledger.list_games() if len(game.shards) < 2]
-        rows = (self._row(game) for game in games if shard in {None, game.shards[0]})
+        rows = (self._make_row(game) for game in games if shard in {None, game.shards[0]})
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
             portion = changed[start : start + ROWS_MAX]
@@ -185,7 +187,7 @@ class UsageService:
             here = self._ledger.find_shard
             self._saved |= {row.game_id: row for row in portion if here(row.game_id) is not None}
 
-    def _row(self, game: GameUsage) -> StoredUsage:
+    def _make_row(self, game: GameUsage) -> StoredUsage:
         return StoredUsage(
             game_id=game.game_id,
             owner_id=game.owner.owner_id,
@@ -252,7 +254,7 @@ class UsageService:
         readings_left = DOCUMENT_READINGS_MAX
         while True:
             recount.begin_piece()
-            document_bytes = await self._records.game_bytes(game_id)
+            document_bytes = await self._records.read_game_bytes(game_id)
             if document_bytes is None:
                 return False
             await trio.sleep(PAUSE_SECONDS)
@@ -270,7 +272,7 @@ class UsageService:
         limit, is_whole = PAGE_PLAYERS, False
         while not is_whole:
             recount.begin_piece()
-            page = await self._records.players_bytes(game_id, recount.read_last, limit)
+            page = await self._records.sum_player_bytes(game_id, recount.read_last, limit)
             found, last, page_bytes = page
             await trio.sleep(PAUSE_SECONDS)
             if limit > 1 and found and not recount.is_sure(last):

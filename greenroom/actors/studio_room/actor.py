@@ -256,10 +256,10 @@ class StudioRoomActor(ResultsActor):
     def _begin(self, host: BehaviourHost, *, is_exact: bool = True) -> Turn:
         """Begin a turn, behind all messages that were sent before. They may open the circuit."""
         if self.input:
-            turn = self._new_turn(host, is_exact=False)
+            turn = self._begin_turn(host, is_exact=False)
             self.input.handle(turn, self._connections)
             self._commit_unwritten(turn, is_shown=False)
-        return self._new_turn(host, is_exact=is_exact)
+        return self._begin_turn(host, is_exact=is_exact)
 
     def _begin_if_callable(self, *, is_exact: bool = True) -> Turn | None:
         """Begin a turn; None if the behaviour may not be called."""
@@ -274,7 +274,7 @@ class StudioRoomActor(ResultsActor):
             self._require_behaviour()
         return turn
 
-    def _new_turn(self, host: BehaviourHost, *, is_exact: bool) -> Turn:
+    def _begin_turn(self, host: BehaviourHost, *, is_exact: bool) -> Turn:
         """Begin a turn: an exact one at least every `SAVE_SECONDS`."""
         now = self._clock.monotonic()
         is_exact = is_exact or now - self._saved_at >= SAVE_SECONDS
@@ -284,7 +284,7 @@ class StudioRoomActor(ResultsActor):
         connected = self._connections.connected(host.room.room_id)
         return Turn(host, self._clock.time(), connected, self._report, is_exact=is_exact)
 
-    def _changed(
+    def _reply_with(
         self, reply: Reply, events: Iterable[RoomEvent], *, host_is_chosen: bool = False
     ) -> Changed[Reply]:
         """Let the behaviour follow what was decided; return the reply with all that happens."""
@@ -294,7 +294,7 @@ class StudioRoomActor(ResultsActor):
         if turn is None:
             if joins:
                 self._require_behaviour()
-            return super()._changed(reply, decided)
+            return super()._reply_with(reply, decided)
         hooks.follow(turn, decided, host_is_chosen=host_is_chosen)
         try:
             return self._commit(turn, reply)
@@ -313,9 +313,9 @@ class StudioRoomActor(ResultsActor):
         events = turn.commit(self._clock.now())
         if events:
             self._committed = turn
-        changed = super()._changed(reply, events)
+        changed = super()._reply_with(reply, events)
         shown = None if self._sync is None else turn.show(self._sync)
-        told, after = changed.once_durable, self._afterwards(turn)
+        told, after = changed.once_durable, self._prepare_effects(turn)
         is_over = any(isinstance(event, RoomEnded) for event in turn.events)
         steps = (shown, after, told) if is_over else (told, shown, after)  # ends with a last word
         changed.once_durable = in_order(steps)
@@ -333,11 +333,11 @@ class StudioRoomActor(ResultsActor):
         self._index.note_changed((turn.host.room.room_id,))
         if is_shown and self._sync is not None:
             self._sync.publish()
-        after = self._afterwards(turn)
+        after = self._prepare_effects(turn)
         if after is not None:
             after()
 
-    def _afterwards(self, turn: Turn) -> Callable[[], None] | None:
+    def _prepare_effects(self, turn: Turn) -> Callable[[], None] | None:
         """Set timers; return what carries out the turn's other effects, None for nothing."""
         effects = turn.effects
         if effects.timers_changed:
@@ -357,7 +357,7 @@ class StudioRoomActor(ResultsActor):
         entries = [codec.entry(room_id, n, each, shard) for n, each in numbered]
         self._install(turn.host)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
-        return Changed(reply, *entries, once_durable=self._afterwards(turn))
+        return Changed(reply, *entries, once_durable=self._prepare_effects(turn))
 
     @handles(KeepStudio)
     def keep_studio(self, command: KeepStudio) -> Changed[None]:
@@ -409,7 +409,7 @@ class StudioRoomActor(ResultsActor):
         host = self._judge("action", command.action_type)
         if host is None:
             return super().send_actions(command)
-        room, now = self._member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
+        room, now = self._check_member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
         self._admit(len(command.request_data))
         is_typed = input_rules.is_typed(host, "action", command.action_type)
         target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
@@ -434,7 +434,7 @@ class StudioRoomActor(ResultsActor):
         host = self._judge("update", command.update_type)
         if host is None:
             return super().send_updates(command)
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         self._admit(len(command.data))
         targets = find_targets(room, command.player_id, command.targets)
         turn = self._begin_to_judge(host)
@@ -449,13 +449,13 @@ class StudioRoomActor(ResultsActor):
     def send_message(self, command: SendMessage) -> Changed[None] | None:
         """Let the behaviour see a message before its targets do."""
         if self._ticks is not None and self._is_ticking and self.input.takes(command.name):
-            self._member(command.player_id, PlayerNotInAnyRoom)
+            self._check_member(command.player_id, PlayerNotInAnyRoom)
             self.input.put(command)
             return None
         host = self._judge("message", command.name)
         if host is None:
             return super().send_message(command)
-        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         turn = self._begin_to_judge(host, is_exact=False)
         data = input_rules.forward_message(turn, command)
         self._commit_unwritten(turn, is_shown=self._ticks is None)
@@ -510,7 +510,7 @@ class StudioRoomActor(ResultsActor):
             return
         if room.silent_since is None:
             self._is_ticking = True
-            seconds = ticks.seconds_to_next(self._clock.monotonic())
+            seconds = ticks.plan_next(self._clock.monotonic())
             self.timers.start(_TICK, seconds, Tick(self.input.is_used))
 
     @handles(FireTimers)
@@ -595,4 +595,4 @@ class StudioRoomActor(ResultsActor):
         if number is None:
             return Changed(None)
         events = outbox.decide(room, number, self._limits, self._clock.now())
-        return self._changed(None, events, host_is_chosen=True)
+        return self._reply_with(None, events, host_is_chosen=True)

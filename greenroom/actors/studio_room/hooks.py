@@ -121,7 +121,7 @@ def _note(turn: Turn, event: RoomEvent) -> None:
         case MemberLeft():
             _leave(turn, event)
         case RoomEnded():
-            turn.host.runner.hook("on_stop", event.reason)
+            turn.host.runner.call_hook("on_stop", event.reason)
         case MemberWentOffline():
             roster.change(event.player_id, is_online=False)
         case MemberCameBack():
@@ -140,13 +140,13 @@ def _leave(turn: Turn, event: MemberLeft) -> None:
     if event.player_id in dropped:  # a player who returns is as if here for the first time
         host.remember(dropped=dropped - {event.player_id})
     roster.show(roster.host_id, leaving_id=event.player_id)
-    host.runner.hook("on_leave", member, event.reason)
+    host.runner.call_hook("on_leave", member, event.reason)
     roster.show(roster.host_id)
 
 
 def _change_host(turn: Turn, event: HostChanged, *, is_chosen: bool) -> HostChanged:
     """Let the studio choose another host than the rules did, among the members online."""
-    roster, hook = turn.host.roster, turn.host.runner.hook
+    roster, hook = turn.host.roster, turn.host.runner.call_hook
     members, old_id = roster.members, roster.host_id
     candidates = tuple(m for m in members.values() if m.is_online and m.player_id != old_id)
     if candidates and not is_chosen:

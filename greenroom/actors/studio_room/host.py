@@ -66,7 +66,7 @@ class BehaviourHost:
         self._studio = studio
         self._joining: dict[int, KnownStats] = {}
         """The stats of those who join in this turn."""
-        self.runner = self._new_runner(room.kept)
+        self.runner = self._make_runner(room.kept)
         self.roster = Roster(self.runner)
         self.memory = HostMemory(self.runner.save() if room.kept is None else room.kept)
         self.is_saved = True
@@ -93,7 +93,7 @@ class BehaviourHost:
             report(room.room_id, bug, room.rules)
             raise BehaviourFailed from bug
 
-    def _new_runner(self, saved: bytes | None) -> Runner[Any]:
+    def _make_runner(self, saved: bytes | None) -> Runner[Any]:
         room, studio = self.room, self._studio
         assert room.behaviour is not None
         facts = RoomFacts(room_id=room.room_id, game_id=room.game_id, rules=plain(room.rules))
@@ -112,7 +112,7 @@ class BehaviourHost:
         Raises:
             BehaviourBug: it cannot be made, or cannot read the state; nothing has changed.
         """
-        runner = self._new_runner(self.memory.saved)
+        runner = self._make_runner(self.memory.saved)
         runner.begin(self.runner.room.now)
         self.runner = runner
         self.roster.follow(runner)

@@ -65,17 +65,17 @@ class ResultsActor(RoomActor):
     @handles(NoteStats)
     def note_stats(self, command: NoteStats) -> Changed[None]:
         """Note a member's stats, where the behaviour reads them."""
-        return super()._changed(None, self._noted(command))
+        return super()._reply_with(None, self._judge_stats(command))
 
     @handles(NoteDelivered)
     def note_delivered(self, command: NoteDelivered) -> Changed[None]:
         """Note that a result is written, and the stats that it has led to."""
         if command.number not in self._room.orders:
             return Changed(None)
-        noted = () if command.noted is None else self._noted(command.noted)
-        return super()._changed(None, (*noted, OrderDone(command.number, self._clock.now())))
+        noted = () if command.noted is None else self._judge_stats(command.noted)
+        return super()._reply_with(None, (*noted, OrderDone(command.number, self._clock.now())))
 
-    def _noted(self, command: NoteStats) -> tuple[StatsNoted, ...]:
+    def _judge_stats(self, command: NoteStats) -> tuple[StatsNoted, ...]:
         player_id, known = command.player_id, KnownStats(command.stats, command.written)
         room = self._room
         is_known = room.stats.get(player_id) == known

@@ -80,14 +80,14 @@ class Views:
         seen = self._seen
         for player_id in [i for i in seen if i not in privates]:
             del seen[player_id]
-        steps, is_new = self._changes(shared, privates) if seen else ([], True)
+        steps, is_new = self._find_changes(shared, privates) if seen else ([], True)
         self._version += is_new
         self._shared = shared
         if len(seen) < len(privates):
-            steps += self._wholes(shared, {i: p for i, p in privates.items() if i not in seen})
+            steps += self._make_wholes(shared, {i: p for i, p in privates.items() if i not in seen})
         return steps
 
-    def _changes(self, shared: Json, privates: Mapping[int, Json]) -> tuple[list[Step], bool]:
+    def _find_changes(self, shared: Json, privates: Mapping[int, Json]) -> tuple[list[Step], bool]:
         """Return what has changed for those who have been told, and whether anything has."""
         delta = _difference(self._shared, shared)
         change = {} if delta is None else {"shared": _said(delta)}
@@ -115,7 +115,7 @@ class Views:
             steps.append(Step(tuple(player_ids), Happened(DELTA, data)))
         return steps, bool(steps)
 
-    def _wholes(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
+    def _make_wholes(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
         """Return everything, for those who have been told nothing."""
         whole = _said(shared)
         self._size = len(memoryview(whole))
@@ -247,11 +247,11 @@ class StateSync:
         if self._held:
             self._is_behind = True
         else:
-            self._send(self._steps())
+            self._send(self._find_steps())
 
     def hold(self) -> PendingView | None:
         """Return what shows members how it stands now, once that is durable; None for nothing."""
-        steps = self._steps()
+        steps = self._find_steps()
         if not steps:
             return None
         view = PendingView(self, steps)
@@ -283,7 +283,7 @@ class StateSync:
             for step in steps:
                 self._connections.push_state(room_id, step.player_ids, step.message)
 
-    def _steps(self) -> list[Step]:
+    def _find_steps(self) -> list[Step]:
         """Return what to tell now; nothing, and everything next time, if the behaviour fails."""
         room = self._runner.room
         connected = self._connections.connected(room.room_id)

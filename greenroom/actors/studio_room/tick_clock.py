@@ -29,7 +29,7 @@ class TickClock:
         self.dt = 1.0 / hz
         self._due: float | None = None
 
-    def seconds_to_next(self, now: float) -> float:
+    def plan_next(self, now: float) -> float:
         """Plan the tick after this, and return in how many seconds it is due.
 
         Args:

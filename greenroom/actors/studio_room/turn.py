@@ -121,7 +121,7 @@ class Turn:
             BehaviourFailed: it has failed; the turn is undone, and that is reported.
         """
         try:
-            return self.host.runner.hook(hook, *arguments)
+            return self.host.runner.call_hook(hook, *arguments)
         except Refused as refused:
             self.undo_refused()
             raise refusal(str(refused)) from None
@@ -132,7 +132,7 @@ class Turn:
     def note(self, hook: str, *arguments: object) -> None:
         """Call a hook that may not refuse; if it fails, the turn goes on without it."""
         try:
-            self.host.runner.hook(hook, *arguments)
+            self.host.runner.call_hook(hook, *arguments)
         except (BehaviourBug, Refused) as bug:
             self.fail(bug, arguments)
 

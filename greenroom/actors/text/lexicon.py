@@ -109,10 +109,10 @@ class Lexicon:
         """Return whether a whole word is innocent although a part of it offends."""
         if self._innocent.get(word, 0) & languages:
             return True
-        return any(pattern.fullmatch(word) for pattern in self._innocent_parts(languages))
+        return any(pattern.fullmatch(word) for pattern in self._make_innocent_parts(languages))
 
     @lru_cache(maxsize=64)  # noqa: B019 (there is only one lexicon)
-    def _innocent_parts(self, languages: int) -> tuple[regex.Pattern[str], ...]:
+    def _make_innocent_parts(self, languages: int) -> tuple[regex.Pattern[str], ...]:
         """Return one pattern for all innocent words of which the lists have only a part."""
         parts = [
             regex.escape(word).replace(r"\*", ".*")

@@ -48,7 +48,7 @@ class Moderator:
 
     def is_offensive(self, text: str) -> bool:
         """Return whether a text has an offensive word."""
-        return next(self._findings(text), None) is not None
+        return next(self._find_offences(text), None) is not None
 
     def censor(self, text: str) -> Censored:
         """Return whether a text is clean, and its filtered form."""
@@ -65,24 +65,24 @@ class Moderator:
 
     def _mask(self, text: str) -> str:
         chars: list[str] | None = None
-        for start, end in self._findings(text):
+        for start, end in self._find_offences(text):
             chars = chars or list(text)
             for place in range(start, end):
                 if not chars[place].isspace():
                     chars[place] = MASK
         return text if chars is None else "".join(chars)
 
-    def _findings(self, text: str) -> Iterator[tuple[int, int]]:
+    def _find_offences(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the stretches of a text that offend; they may overlap."""
         words = lexicon()
         folded = Folded(text[:CENSORED_CHARACTERS_MAX])
         covered = bytearray(len(folded.source))
         for view in folded.views():
-            for start, end in self._found(words, folded, view, covered):
+            for start, end in self._search_reading(words, folded, view, covered):
                 covered[start:end] = b"\1" * (end - start)
                 yield start, end
 
-    def _found(
+    def _search_reading(
         self, words: Lexicon, folded: Folded, view: Reading, covered: bytearray
     ) -> Iterator[tuple[int, int]]:
         bits, languages, starts, at = self._bits, words.languages, view.starts, view.at

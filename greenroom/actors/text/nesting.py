@@ -36,7 +36,7 @@ def nests_too_deep(data: bytes) -> bool:
     Args:
         data: the JSON.
     """
-    return _may_be_too_deep(data) and not _parser.bears_within(data, DEPTH_MAX)
+    return _may_be_too_deep(data) and not _parser.is_within(data, DEPTH_MAX)
 
 
 def holds_too_many(data: bytes) -> bool:
@@ -82,13 +82,13 @@ class _Parser:
         self._levels = _LEVELS_GUESSED
         """The levels that the parser could nest last time; usually it can nest as many again."""
 
-    def bears_within(self, data: bytes, levels_max: int) -> bool:
+    def is_within(self, data: bytes, levels_max: int) -> bool:
         """Return whether JSON nests no deeper than so many levels."""
         self._levels = self._search(self._levels)
-        return self._bears(data, max(0, self._levels - levels_max))
+        return self._can_parse(data, max(0, self._levels - levels_max))
 
     def _search(self, guess: int) -> int:
-        """Return how many levels the parser can nest if it is called from the depth of `_bears`."""
+        """Return how many levels the parser can nest if `_can_parse` calls it."""
         low, high = 0, guess
         while _is_borne(_nested(b"", high)):
             low, high = high, high + max(1, 2 * (high - guess))
@@ -100,7 +100,7 @@ class _Parser:
                 high = middle
         return low
 
-    def _bears(self, data: bytes, around: int) -> bool:
+    def _can_parse(self, data: bytes, around: int) -> bool:
         return _is_borne(_nested(data, around))
 
 

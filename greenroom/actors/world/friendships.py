@@ -40,7 +40,9 @@ class Friendships:
                 self.directory.discard(pair)
 
     @asynccontextmanager
-    async def tallies(self, player_id: int, other_id: int) -> AsyncGenerator[tuple[Tally, Tally]]:
+    async def hold_tallies(
+        self, player_id: int, other_id: int
+    ) -> AsyncGenerator[tuple[Tally, Tally]]:
         """Count what two players have, while something is about to be added for both.
 
         Whatever else is being added for one of them is counted as added: twice rather than not at

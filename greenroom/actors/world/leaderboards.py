@@ -313,7 +313,7 @@ class Leaderboards:
             self.refused[build.failure.reason] += 1
             raise TooManyBuilds(build.failure.reason, build.failure.retry_seconds)
         if build.failure is not None:
-            raise build.failure.again()
+            raise build.failure.copy()
         if build.index is None or not build.index.is_complete:
             raise StorageUnavailable("the leaderboard is being built")
         return build.index

@@ -80,7 +80,7 @@ class Platforms:
         return next((platform for platform in found if platform is not None), None)
 
     @contextmanager
-    def place(self, address: str) -> Generator[None]:
+    def hold_place(self, address: str) -> Generator[None]:
         """Count a question to the platform as one of those under way.
 
         Args:

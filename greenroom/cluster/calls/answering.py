@@ -71,7 +71,7 @@ class Answering:
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
         messenger.answer(ForwardCall, self._answer)
         messenger.answer(Vouch, self._vouch)
-        messenger.answer(NextPart, self._next_part)
+        messenger.answer(NextPart, self._take_next_part)
         messenger.hear(DropParts, self._drop_parts)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -100,7 +100,7 @@ class Answering:
         if call.number:
             try:
                 carry_out = partial(self._carry_out, sender, call)
-                return await self._replies.once(sender, call.number, carry_out)
+                return await self._replies.carry_out_once(sender, call.number, carry_out)
             except AnswerLost:
                 return _forwarded(internal_server_error())
         return await self._carry_out(sender, call)
@@ -108,7 +108,7 @@ class Answering:
     async def _carry_out(self, sender: int, call: ForwardCall) -> Reply:
         """Answer a call, or say that this node is not its owner."""
         if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
-            return self._not_owner(call.shard)
+            return self._make_not_owner(call.shard)
         key = address_key(call.address)
         request = ForwardedRequest(
             call.method,
@@ -125,7 +125,7 @@ class Answering:
         finally:
             ADDRESS.reset(before)
         if isinstance(answer, SentOn):
-            return self._not_owner(call.shard, answer)
+            return self._make_not_owner(call.shard, answer)
         self._counts["answered"] += 1
         if answer.stream is None and len(answer.body) <= PART_BYTES:
             return _forwarded(answer, has_failed_token=request.has_failed_token)
@@ -147,7 +147,7 @@ class Answering:
 
     async def _vouch(self, sender: int, question: Vouch) -> BusMessage:  # noqa: ARG002
         if not await self._is_open(question.shard):
-            return self._not_owner(question.shard)
+            return self._make_not_owner(question.shard)
         headers = _headers(question.host, question.tokens)
         request = ForwardedRequest(
             question.method, question.path, "", headers, b"", question.address
@@ -158,10 +158,10 @@ class Answering:
         finally:
             ADDRESS.reset(before)
         if isinstance(is_good, SentOn):
-            return self._not_owner(question.shard, is_good)
+            return self._make_not_owner(question.shard, is_good)
         return Vouched(is_good)
 
-    async def _next_part(self, sender: int, wanted: NextPart) -> Part:
+    async def _take_next_part(self, sender: int, wanted: NextPart) -> Part:
         return await self.open_answers.next(sender, wanted.parts)
 
     def _drop_parts(self, sender: int, dropped: DropParts) -> None:
@@ -177,7 +177,7 @@ class Answering:
                 return False
         return shards.is_mine(shard)
 
-    def _not_owner(self, shard: int, sent_on: SentOn = NOT_HERE) -> NotOwner:
+    def _make_not_owner(self, shard: int, sent_on: SentOn = NOT_HERE) -> NotOwner:
         self._counts["not_owner"] += 1
         owner, epoch = self._shards.owner_of(shard), self._shards.epoch_of(shard)
         owner = NOBODY if owner is None else owner

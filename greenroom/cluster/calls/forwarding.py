@@ -142,7 +142,7 @@ class Forwarding:
         self._number = 0
         self._warned_at = -WARN_SECONDS
         self._counts = Counter[str]()
-        shards.when_gone(messenger.give_up)
+        shards.call_when_gone(messenger.give_up)
         messenger.know(Forwarded, Part, Vouched, NotOwner)
 
     @property
@@ -222,12 +222,12 @@ class Forwarding:
             target = found_out
         ask = self._ask_to_read if call.only_reads else self._ask_once
         way = _Way(request, is_players, call.answer_here, ask, sent_on.has_begun)
-        answer = await self._carried_out(call, way, target)
+        answer = await self._await_answer(call, way, target)
         if answer.status == 429 and way.has_begun:
             raise OutcomeUnknown("it had begun when it was refused")
         return answer
 
-    async def _carried_out(self, call: SentCall, way: _Way[Answer], target: Destination) -> Answer:
+    async def _await_answer(self, call: SentCall, way: _Way[Answer], target: Destination) -> Answer:
         """Return the answer of whoever carries a call out; see `_reach` and `_unpack`."""
         try:
             found = await self._reach(way, target)
@@ -289,7 +289,7 @@ class Forwarding:
         """Return who serves a shard, once somebody does."""
         if self._shards.is_mine(shard):
             return self._shards.node_id
-        with self._waiting.place(address_key(request.address), len(request.body)):
+        with self._waiting.hold_place(address_key(request.address), len(request.body)):
             return await self._shards.wait_for_owner(shard, until - trio.current_time())
 
     async def _pause(
@@ -299,7 +299,7 @@ class Forwarding:
         if trio.current_time() + seconds > until:
             raise NoOwner("nobody serves it yet; try again in a moment")
         with (
-            self._waiting.place(address_key(request.address), len(request.body)),
+            self._waiting.hold_place(address_key(request.address), len(request.body)),
             trio.move_on_after(seconds),
         ):
             while self._shards.owner_of(shard) == node_id:

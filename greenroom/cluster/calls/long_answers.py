@@ -187,7 +187,7 @@ class RemoteParts:
         """
         part, self._first = self._first, b""
         if not part and not self._is_over:
-            part = await self._next()
+            part = await self._fetch_next()
         if not part:
             self._is_over = True
             raise StopAsyncIteration
@@ -200,7 +200,7 @@ class RemoteParts:
             self._is_over = True
             self._drop()
 
-    async def _next(self) -> bytes:
+    async def _fetch_next(self) -> bytes:
         part = await self._fetch()
         if part.is_broken:
             self._is_over = True

@@ -109,7 +109,7 @@ class ReplyCache:
         """Return how many nodes are remembered."""
         return len(self._senders)
 
-    async def once(
+    async def carry_out_once(
         self, sender_id: int, number: int, carry_out: Callable[[], Awaitable[Reply]]
     ) -> Reply:
         """Return the answer to a change, which is carried out unless it was before.

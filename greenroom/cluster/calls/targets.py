@@ -101,7 +101,7 @@ class Targets:
         key_hash = self._hash(request.headers.get(_KEY, ""))
         shards = self._locator.known(key_hash)
         if shards is None:
-            with self._waiting.place(address_key(request.address), len(request.body)):
+            with self._waiting.hold_place(address_key(request.address), len(request.body)):
                 shards = await self._locator.find(key_hash)
         if shards is None or len(shards) == 1:
             return None if shards is None else Destination(shards[0])
@@ -110,7 +110,7 @@ class Targets:
             token_hash = hash_token(token)
             shard = self._locator.known_player(token_hash)
             if shard is None:
-                with self._waiting.place(address_key(request.address), len(request.body)):
+                with self._waiting.hold_place(address_key(request.address), len(request.body)):
                     shard = await self._locator.find_player(token_hash)
             if shard in shards:
                 return Destination(shard)

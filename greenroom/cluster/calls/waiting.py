@@ -35,7 +35,7 @@ class WaitingRoom:
         return self._calls.held
 
     @contextmanager
-    def place(self, key: str, body_bytes: int) -> Generator[None]:
+    def hold_place(self, key: str, body_bytes: int) -> Generator[None]:
         """Hold a place for a call.
 
         Args:

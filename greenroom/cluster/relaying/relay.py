@@ -132,7 +132,7 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         if _TOKEN.fullmatch(token) is None:
             return None
         try:
-            if self._has_room(room_id) and not await self._goes_away(room_id):
+            if self._has_room(room_id) and not await self._wait_until_gone(room_id):
                 return None
             shard = await self._find_shard(room_id)
             if shard is None:
@@ -167,7 +167,7 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         self.relayed += 1
         return stream
 
-    async def _goes_away(self, room_id: str) -> bool:
+    async def _wait_until_gone(self, room_id: str) -> bool:
         """Wait while a room of ours is being handed over; return whether it is gone then.
 
         Raises:

@@ -76,20 +76,20 @@ class _Asked(msgspec.Struct, frozen=True):
     cluster: ClusterPorts
     by: str
 
-    async def at(self, node_id: int | None, operation: Operation[Result]) -> Result:
+    async def ask_node(self, node_id: int | None, operation: Operation[Result]) -> Result:
         """Have a node carry out an operation; here if none is given."""
         if node_id in {None, self.cluster.peers.node_id}:
             return await run(self.context, operation, self.by)
         assert node_id is not None
         return await ask(self.cluster, node_id, operation, self.by)
 
-    async def everywhere(self, operation: Operation[Result]) -> list[Result]:
+    async def ask_everywhere(self, operation: Operation[Result]) -> list[Result]:
         """Return the answers of all nodes. One that ends meanwhile is left out."""
         peers, answers = self.cluster.peers, dict[int, Result]()
 
         async def ask_one(node_id: int) -> None:
             try:
-                answers[node_id] = await self.at(node_id, operation)
+                answers[node_id] = await self.ask_node(node_id, operation)
             except ActorUnavailable:
                 if any(node.node == node_id for node in peers.nodes()):
                     raise
@@ -115,7 +115,7 @@ async def ask(cluster: ClusterPorts, node_id: int, operation: Operation[Result],
 async def _run_at_owner(asked: _Asked, operation: Operation[Result]) -> Result:
     """Carry out an operation at the owner of what it names; here if it names nothing."""
     shard = await _shard_of(asked, operation)
-    return await asked.at(await _owner_of(asked, shard), operation)
+    return await asked.ask_node(await _owner_of(asked, shard), operation)
 
 
 async def _owner_of(asked: _Asked, shard: int | None) -> int | None:
@@ -140,8 +140,8 @@ async def _create_game(asked: _Asked, operation: messages.CreateGame) -> message
     owner = await asked.context.world.accounts.find_owner_by_name(operation.owner)
     is_limited = owner is not None and owner.plan != "unlimited"
     if owner is not None and is_limited:
-        return await asked.at(await _owner_of(asked, home_shard(owner.owner_id)), operation)
-    return await asked.at(_taker(asked.cluster.peers), operation)
+        return await asked.ask_node(await _owner_of(asked, home_shard(owner.owner_id)), operation)
+    return await asked.ask_node(_taker(asked.cluster.peers), operation)
 
 
 def _taker(peers: Peers) -> int | None:
@@ -152,14 +152,14 @@ def _taker(peers: Peers) -> int | None:
 
 async def _set_plan(asked: _Asked, operation: messages.SetPlan) -> messages.Owner:
     """Set a plan here, and then tell the other nodes, who may have games of the owner."""
-    changed = await asked.at(None, operation)
-    await asked.everywhere(messages.ApplyPlan(owner=operation.owner, plan=operation.plan))
+    changed = await asked.ask_node(None, operation)
+    await asked.ask_everywhere(messages.ApplyPlan(owner=operation.owner, plan=operation.plan))
     return changed
 
 
 async def _show_owner(asked: _Asked, operation: messages.ShowOwner) -> messages.OwnerDetails:
     """Add up what an owner uses at all nodes."""
-    found = await asked.everywhere(operation)
+    found = await asked.ask_everywhere(operation)
     used = {
         field.name: messages.Used(
             sum(getattr(one, field.name).used for one in found), getattr(found[0], field.name).limit
@@ -180,7 +180,7 @@ async def _list_rooms(asked: _Asked, operation: ListRooms) -> Rooms:
     """List rooms of one game at its node, or those of all nodes, most players first."""
     if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
         return await _run_at_owner(asked, operation)
-    found = await asked.everywhere(operation)
+    found = await asked.ask_everywhere(operation)
     rooms = sorted((room for one in found for room in one.rooms), key=order_of_room)
     return Rooms(rooms=rooms[: operation.limit], total=sum(one.total for one in found))
 
@@ -189,7 +189,7 @@ async def _list_lobbies(asked: _Asked, operation: ListLobbies) -> Lobbies:
     """List lobbies of one game at its node, or those of all nodes, oldest first."""
     if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
         return await _run_at_owner(asked, operation)
-    found = await asked.everywhere(operation)
+    found = await asked.ask_everywhere(operation)
     lobbies = sorted((lobby for one in found for lobby in one.lobbies), key=order_of_lobby)
     return Lobbies(lobbies=lobbies[: operation.limit], total=sum(one.total for one in found))
 
@@ -208,7 +208,7 @@ async def _show_cluster(asked: _Asked, operation: Operation[Cluster]) -> Cluster
 
     async def ask_one(node_id: int) -> None:
         with suppress(ActorUnavailable, OperationRefused), trio.move_on_after(LOAD_SECONDS_MAX):
-            loads[node_id] = await asked.at(node_id, ShowLoad())
+            loads[node_id] = await asked.ask_node(node_id, ShowLoad())
 
     nodes = peers.nodes()
     async with trio.open_nursery() as nursery:
@@ -238,12 +238,12 @@ async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:
     others = [one for one in asked.cluster.peers.nodes() if one.node != node.node]
     if all(one.state == "draining" for one in others):
         raise OperationRefused(f"No other node could take the shards of node {node.node}.")
-    return await asked.at(node.node, DrainNode(str(node.node)))
+    return await asked.ask_node(node.node, DrainNode(str(node.node)))
 
 
 async def _balance(asked: _Asked, operation: BalanceShards) -> Balanced:
     """Have every node hand over what belongs on another."""
-    answers = await asked.everywhere(operation)
+    answers = await asked.ask_everywhere(operation)
     return Balanced(sum(answer.shards for answer in answers))
 
 
@@ -253,7 +253,7 @@ async def _move(asked: _Asked, operation: MoveShard) -> MovedShard:
     owner = await asked.cluster.peers.owner_of(operation.shard)
     if owner == to_node:
         return MovedShard(operation.shard, to_node)
-    return await asked.at(owner, MoveShard(operation.shard, str(to_node)))
+    return await asked.ask_node(owner, MoveShard(operation.shard, str(to_node)))
 
 
 def _named(asked: _Asked, name: str) -> ListedNode:

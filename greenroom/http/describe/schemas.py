@@ -267,12 +267,12 @@ class ReplySchemas:
 
     def reply(self, reply: type[msgspec.Struct]) -> Schema:
         """Return the schema of a whole answer, in either format."""
-        plain = self._struct(reply, is_engine=False)
+        plain = self._describe_struct(reply, is_engine=False)
         if converter(reply) is None:
             return plain
-        return {"anyOf": [plain, self._struct(reply, is_engine=True)]}
+        return {"anyOf": [plain, self._describe_struct(reply, is_engine=True)]}
 
-    def _struct(self, struct: type[msgspec.Struct], *, is_engine: bool) -> Schema:
+    def _describe_struct(self, struct: type[msgspec.Struct], *, is_engine: bool) -> Schema:
         is_engine = is_engine and converter(struct) is not None
         name = f"{struct.__name__}Engine" if is_engine else struct.__name__
         reference = {"$ref": f"#/components/schemas/{name}"}
@@ -283,7 +283,7 @@ class ReplySchemas:
         properties: Schema = {}
         required: list[str] = []
         for info in msgspec.structs.fields(struct):
-            for key, schema in self._members(info, hints[info.name], is_engine=is_engine):
+            for key, schema in self._describe_members(info, hints[info.name], is_engine=is_engine):
                 properties[key] = schema
                 is_always = key not in {info.name, "stats_json"}
                 if is_always or not is_omitted(hints[info.name]):
@@ -296,7 +296,7 @@ class ReplySchemas:
         }
         return reference
 
-    def _members(
+    def _describe_members(
         self, info: msgspec.structs.FieldInfo, hint: Any, *, is_engine: bool
     ) -> Iterable[tuple[str, Schema]]:
         name = info.name
@@ -309,7 +309,7 @@ class ReplySchemas:
             if AnyValue in marks:
                 schema: Schema = {"example": EXAMPLES[name]}
             else:
-                schema = self._value(hint, name, is_engine=is_engine)
+                schema = self._describe_value(hint, name, is_engine=is_engine)
             for mark in marks:
                 if isinstance(mark, msgspec.Meta) and mark.description:
                     schema["description"] = mark.description
@@ -324,18 +324,18 @@ class ReplySchemas:
             example = msgspec.json.encode(EXAMPLES.get(name, {})).decode()
             yield f"{name}_json", {"type": "string", "example": example}
 
-    def _value(self, hint: Any, name: str, *, is_engine: bool) -> Schema:
+    def _describe_value(self, hint: Any, name: str, *, is_engine: bool) -> Schema:
         if get_origin(hint) is typing.Annotated:
             hint = get_args(hint)[0]
         if get_origin(hint) in (typing.Union, types.UnionType):
             parts = get_args(hint)
             present = [part for part in parts if part is not types.NoneType]
-            schemas = [self._value(part, name, is_engine=is_engine) for part in present]
+            schemas = [self._describe_value(part, name, is_engine=is_engine) for part in present]
             schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
             return _nullable(schema) if types.NoneType in parts else schema
         if get_origin(hint) is list:
             (entry,) = get_args(hint)
-            items = self._value(entry, "", is_engine=is_engine)
+            items = self._describe_value(entry, "", is_engine=is_engine)
             example = EXAMPLES.get(name)
             shown = {"example": example} if isinstance(example, list) else {}
             return {"type": "array", "items": items, **shown}
@@ -345,7 +345,7 @@ class ReplySchemas:
             numbers = {"type": "object", "additionalProperties": {"type": "number"}}
             return {**numbers, "example": EXAMPLES["stats"]}
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            return self._struct(hint, is_engine=is_engine)
+            return self._describe_struct(hint, is_engine=is_engine)
         return _scalar_schema(hint, name)
 
 

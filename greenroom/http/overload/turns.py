@@ -111,11 +111,11 @@ class AddressTurns:
 
     def charge(self, key: str, seconds: float) -> None:
         """Charge an address for so much of the processor."""
-        account = self._account(key)
+        account = self._find_account(key)
         if account is not None:
             account.charge(seconds)
 
-    def _account(self, key: str) -> _Account | None:
+    def _find_account(self, key: str) -> _Account | None:
         """Return the account of an address; None if there are too many."""
         account = self._accounts.get(key)
         if account is None and len(self._accounts) < KEYS_MAX:
@@ -139,7 +139,7 @@ class AddressTurns:
         """
         if key in self._queues:
             return False
-        account = self._account(key) if key else None
+        account = self._find_account(key) if key else None
         if account is None:
             return True
         if account.owed > OWED_SECONDS:
@@ -199,7 +199,7 @@ class AddressTurns:
         for key, queue in tuple(self._queues.items()):
             if now - queue[0][1] > WAIT_SECONDS_MAX:
                 self._release(key)
-            account = self._account(key)
+            account = self._find_account(key)
             for _ in range(min(len(queue), TURNS_A_PASS_MAX)):
                 if account is not None:
                     if account.owed > OWED_SECONDS:

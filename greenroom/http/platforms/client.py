@@ -90,11 +90,11 @@ class PlatformClient:
         try:
             self._free.acquire_nowait()
         except trio.WouldBlock:
-            raise self._unavailable(f"{CALLS_MAX} calls are under way already") from None
+            raise self._make_unavailable(f"{CALLS_MAX} calls are under way already") from None
         try:
             with trio.move_on_after(self._seconds_max) as scope:
                 return await self._fetch(scope, path, parameters, headers)
-            raise self._unavailable(
+            raise self._make_unavailable(
                 f"no whole answer of at most {ANSWER_BYTES_MAX} bytes within {self._seconds_max} s"
             )
         finally:
@@ -111,7 +111,7 @@ class PlatformClient:
         import httpx2
 
         if self._client is None:
-            raise self._unavailable("the client is not running")
+            raise self._make_unavailable("the client is not running")
         url, body = self._base_url + path, bytearray()
         try:
             async with self._client.stream(
@@ -126,9 +126,9 @@ class PlatformClient:
                 return PlatformAnswer(response.status_code, bytes(body))
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
             reason = _reason(error)
-        raise self._unavailable(reason)
+        raise self._make_unavailable(reason)
 
-    def _unavailable(self, reason: str) -> PlatformUnavailable:
+    def _make_unavailable(self, reason: str) -> PlatformUnavailable:
         """Log why, for the operator, and return the refusal, for the player."""
         _logger.warning("%s is unavailable: %s", self._name, reason)
         return PlatformUnavailable()

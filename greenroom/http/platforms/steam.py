@@ -118,7 +118,7 @@ class SteamGame:
             raise InvalidPlatformTicket
         params = verdict.params
         if params is None or params.result != "OK" or not _STEAM_ID.fullmatch(params.steamid):
-            raise self._unclear("neither a user nor an error")
+            raise self._make_unclear("neither a user nor an error")
         if params.publisherbanned:
             raise BannedByPublisher
         return PlatformUser(STEAM, params.steamid)
@@ -136,14 +136,16 @@ class SteamGame:
 
     def _decode(self, answer: PlatformAnswer, shape: type[T]) -> T:
         if answer.status in {401, 403}:
-            raise self._unclear(f"status {answer.status}: look at the game's publisher key")
+            raise self._make_unclear(f"status {answer.status}: look at the game's publisher key")
         if answer.status not in _WORTH_READING:
-            raise self._unclear(f"status {answer.status}")
+            raise self._make_unclear(f"status {answer.status}")
         try:
             return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self._unclear(f"status {answer.status}, an answer of another shape") from None
+            raise self._make_unclear(
+                f"status {answer.status}, an answer of another shape"
+            ) from None
 
-    def _unclear(self, reason: str) -> PlatformUnavailable:
+    def _make_unclear(self, reason: str) -> PlatformUnavailable:
         _logger.warning("Steam gave no clear answer for app %d: %s", self._app_id, reason)
         return PlatformUnavailable()

@@ -112,7 +112,7 @@ class AsgiFence:
         self._calls += 1
         try:
             if scope["type"] == "http":
-                await self._serve(scope, receive, self._sender(send))
+                await self._serve(scope, receive, self._make_sender(send))
         finally:
             self._calls -= 1
             self._last_call = trio.current_time()
@@ -125,7 +125,7 @@ class AsgiFence:
         """End what is being sent, and send no more: the peer is gone."""
         self._sends.break_off()
 
-    def _sender(self, send: ASGISendCallable) -> _Sender:
+    def _make_sender(self, send: ASGISendCallable) -> _Sender:
         return _Sender(send, self._options.answer_seconds_max, self._abort, self._sends)
 
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:

@@ -357,12 +357,12 @@ class Connection:
             await self._wire.post(self._take_out())
             self._sending = False
         if parser.in_message:
-            if not self._body.hold(parser.held_bytes, address_key(self._address())):
+            if not self._body.hold(parser.held_bytes, address_key(self._find_address())):
                 raise _Overloaded
             self.phase = READING
             data = await self._wire.receive()
             if len(data) >= LARGE_BYTES:
-                await self._context.pieces.turn(address_key(self._address()))
+                await self._context.pieces.turn(address_key(self._find_address()))
         else:
             self.phase = IDLE
             data = await self._wire.receive()
@@ -389,12 +389,12 @@ class Connection:
             return True
         self.phase = ANSWERING
         self.since = context.reaper.now
-        self._vouched = await context.answerer.vouches(self._request(b""))
+        self._vouched = await context.answerer.vouches(self._make_request(b""))
         if not self._vouched:
             parser.discard()
         return self._vouched
 
-    def _address(self) -> str:
+    def _find_address(self) -> str:
         """Return the client's address; before the head has been read, that of the other end."""
         if not self._heeds_forwarded:
             return self._peer
@@ -403,7 +403,7 @@ class Connection:
             return self._peer
         return self._context.proxies.client_address(self._peer, forwarded_for)
 
-    def _request(self, body: bytes, *, body_too_large: bool = False) -> Request:
+    def _make_request(self, body: bytes, *, body_too_large: bool = False) -> Request:
         """Return the parser's request with this body."""
         parser = self._parser
         return Request(
@@ -412,7 +412,7 @@ class Connection:
             parser.query,
             parser.headers,
             body,
-            self._address(),
+            self._find_address(),
             body_too_large,
         )
 
@@ -422,7 +422,7 @@ class Connection:
         self.phase = ANSWERING
         self.since = context.reaper.now
         self._vouched = False
-        request = self._request(parser.body, body_too_large=body_too_large)
+        request = self._make_request(parser.body, body_too_large=body_too_large)
         if self._trusted:
             ADDRESS.set(address_key(request.address))
         try:
@@ -453,7 +453,7 @@ class Connection:
         parser = self._parser
         if parser.method == "OPTIONS" or parser.path in PROBES:
             return False  # a browser takes a refused preflight for a broken server
-        return pace.must_refuse(self._address()) if must_refuse is None else must_refuse
+        return pace.must_refuse(self._find_address()) if must_refuse is None else must_refuse
 
     async def _refuse(self) -> None:
         """Answer that there is too much to do."""

@@ -76,14 +76,14 @@ class FrameMeter:
         self.is_http_2: bool | None = None
         """None until that is known."""
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def cut(self, data: bytes) -> Iterator[bytes]:
         """Cut received HTTP/2 frames into pieces; other tasks should run between two of them.
 
         Raises:
             TooManyFrames: the piece that would be next has too many.
         """
         if self.is_http_2 is None:
-            yield from self._first_pieces(data)
+            yield from self._cut_first(data)
         elif self.is_http_2:
             yield from self._cut(data)
         else:
@@ -103,7 +103,7 @@ class FrameMeter:
             position += _HEADER_BYTES + size
         self._earned = min(self._earned, EARNED_MAX)
 
-    def _first_pieces(self, data: bytes) -> Iterator[bytes]:
+    def _cut_first(self, data: bytes) -> Iterator[bytes]:
         """Find out what is spoken; the preface is a piece of its own."""
         begun = self._begun + data
         if not PREFACE.startswith(begun[: len(PREFACE)]):

@@ -120,7 +120,7 @@ class HypercornServer:
             lost=wrapped.lost,
         )
         head = BodyLease(self._budgets.requests)
-        server = self._hypercorn(wrapped, fence, head, peer)
+        server = self._make_server(wrapped, fence, head, peer)
         server.may_be_http_2 = may_be_http_2
         try:
             async with trio.open_nursery() as nursery:
@@ -136,7 +136,7 @@ class HypercornServer:
             _take_apart(server)
             await abort()
 
-    def _hypercorn(
+    def _make_server(
         self, wrapped: PushbackStream, fence: AsgiFence, head: BodyLease, peer: str
     ) -> _Server:
         """Return Hypercorn's part of a connection, with what is ours about it."""
@@ -370,7 +370,7 @@ class _Server(TCPServer):
     async def end_when_draining(self) -> None:
         """Tell a peer who speaks HTTP/2 and asks nothing that the connection ends, once it does."""
         await cast("_Context", self.context).draining.wait()
-        if (protocol := self._http_2()) is not None:
+        if (protocol := self._get_http_2()) is not None:
             await protocol.end_when_idle()
 
     async def _idle_timeout(self) -> None:
@@ -379,11 +379,11 @@ class _Server(TCPServer):
             await self.context.terminated.wait()
             await trio.sleep(LAST_LOOK_SECONDS)
         with trio.CancelScope(shield=True):
-            if (protocol := self._http_2()) is not None:
+            if (protocol := self._get_http_2()) is not None:
                 await protocol.end()
             await self._initiate_server_close()
 
-    def _http_2(self) -> _Http2 | None:
+    def _get_http_2(self) -> _Http2 | None:
         """Return the protocol if it is HTTP/2; there is none before the handshake."""
         wrapper = vars(self).get("protocol")
         protocol = None if wrapper is None else wrapper.protocol
@@ -419,7 +419,7 @@ class _Server(TCPServer):
             await self._refuse(HTTP_2_IN_CLEAR)
         except TooManyFrames:
             self.break_off()
-            await self._calm()
+            await self._say_calm()
         if self.frames.is_http_2:
             self.break_off()
         await self.protocol.handle(Closed())
@@ -432,11 +432,11 @@ class _Server(TCPServer):
         data = None
         while data != b"":
             data = bytes(await self.stream.receive_some(MAX_RECV))
-            for piece in self.frames.pieces(data):
+            for piece in self.frames.cut(data):
                 await self.turn()
                 await self.protocol.handle(RawData(piece))
 
-    async def _calm(self) -> None:
+    async def _say_calm(self) -> None:
         """Tell the peer why the connection ends."""
         protocol = self.protocol.protocol
         if isinstance(protocol, H2Protocol):

@@ -317,14 +317,14 @@ class RequestParser:
             self._begin()
         while self._position < self._end:
             self.in_message = True
-            event = self._next_of_body() if self._head_done else self._next_of_head()
+            event = self._feed_body() if self._head_done else self._feed_head()
             if event is not NEED_DATA:
                 return event
             if self._complete:  # thrown away
                 self._begin()
         return NEED_DATA
 
-    def _next_of_head(self) -> ParserEvent:
+    def _feed_head(self) -> ParserEvent:
         """Feed one piece of the head; judge the head when that was its end."""
         piece = self._take_to_blank_line()
         if self._head:
@@ -396,7 +396,7 @@ class RequestParser:
         self._complete = self._remaining <= 0
         return REQUEST if self._complete else NEED_DATA
 
-    def _next_of_body(self) -> ParserEvent:
+    def _feed_body(self) -> ParserEvent:
         """Feed one piece of the body; the request is there when that was its end."""
         before = self._size
         if self._remaining >= 0:

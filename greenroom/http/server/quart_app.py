@@ -41,10 +41,10 @@ class _App:
         self._front = front
         self._proxies = TrustedProxies(options.trusted_proxies)
 
-    async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
+    async def answer(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
         """Answer every request."""
         scope = cast("HTTPScope", quart.request.scope)
-        request = await self._request()
+        request = await self._read_request()
         excess = _excess_of(scope)
         if excess is None:
             answer = await self._answer(request)
@@ -61,7 +61,7 @@ class _App:
 
     async def refuse(self, _: HTTPException) -> quart.Response:
         """Answer requests that Quart has no rule for: unknown methods and malformed paths."""
-        request = await self._request()
+        request = await self._read_request()
         request.path = ""  # which nothing is at
         return _response(await self._answer(request))
 
@@ -72,7 +72,7 @@ class _App:
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         return await self._front.answer(request)
 
-    async def _request(self) -> Request:
+    async def _read_request(self) -> Request:
         """Return Quart's present request as ours."""
         scope = cast("HTTPScope", quart.request.scope)
         return request_of(scope, await quart.request.body, self._proxies)
@@ -95,7 +95,7 @@ def build_app(front: Front, options: HttpOptions, pace: PassBudget) -> QuartTrio
     views = _App(front, options, pace)
     for rule in ("/", "/<path:path>"):
         app.add_url_rule(
-            rule, "view", views.view, methods=_METHODS, provide_automatic_options=False
+            rule, "view", views.answer, methods=_METHODS, provide_automatic_options=False
         )
     app.register_error_handler(HTTPException, views.refuse)
     app.register_error_handler(Exception, _fail)

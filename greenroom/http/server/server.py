@@ -103,7 +103,7 @@ class HttpServer:
             others=others,
         )
         self._app = build_app(front, options, self._pace)
-        self._hypercorn = self._new_hypercorn(front)
+        self._hypercorn = self._make_hypercorn(front)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
@@ -115,7 +115,7 @@ class HttpServer:
         self.port = options.port
         """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
 
-    def _new_hypercorn(self, answerer: Answerer) -> HypercornServer:
+    def _make_hypercorn(self, answerer: Answerer) -> HypercornServer:
         """Return what serves the other connections; it cannot be run again once stopped."""
         return HypercornServer(self._app, self._options, self._budgets, answerer, self._limits)
 
@@ -140,7 +140,7 @@ class HttpServer:
         """
         self.port = await self._listeners.open()
         self._context.stopping = self._context.parting = self._is_ending = False
-        self._hypercorn = self._new_hypercorn(self._context.answerer)
+        self._hypercorn = self._make_hypercorn(self._context.answerer)
         self._reaper.tick()
         stop = trio.Event()
         async with trio.open_nursery() as nursery:

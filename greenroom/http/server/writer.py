@@ -53,7 +53,9 @@ class AnswerWriter:
             http_1_0: the client must be told when the connection stays open.
         """
         body = answer.body
-        prefix = self._prefixes.get((answer.status, answer.content_type)) or self._prefix(answer)
+        prefix = self._prefixes.get((answer.status, answer.content_type)) or self._make_prefix(
+            answer
+        )
         if answer.headers or head_only or close or http_1_0 or answer.status == 204:
             return self._encode_special(
                 answer, prefix, head_only=head_only, close=close, http_1_0=http_1_0
@@ -63,7 +65,7 @@ class AnswerWriter:
     def stream_head(self, answer: Answer, *, chunked: bool, close: bool) -> bytes:
         """Return the head of a streamed answer, whose body is chunked or ends with the close."""
         return b"%b%b%b%b\r\n" % (
-            self._prefix(answer),
+            self._make_prefix(answer),
             _lines(answer.headers),
             b"Transfer-Encoding: chunked\r\n" if chunked else b"",
             b"Connection: close\r\n" if close else b"",
@@ -83,7 +85,7 @@ class AnswerWriter:
             b"" if head_only or is_bare else answer.body,
         )
 
-    def _prefix(self, answer: Answer) -> bytes:
+    def _make_prefix(self, answer: Answer) -> bytes:
         """Return status line and the headers that every answer of this kind carries."""
         key = (answer.status, answer.content_type)
         prefix = self._prefixes.get(key)

@@ -25,10 +25,10 @@ class Health:
         """
         self._is_ready = is_ready
 
-    def live(self, request: Request) -> Answer:  # noqa: ARG002
+    def answer_live(self, request: Request) -> Answer:  # noqa: ARG002
         """Answer 200: whoever can answer is alive. Never waits."""
         return _OK
 
-    def ready(self, request: Request) -> Answer:  # noqa: ARG002
+    def answer_ready(self, request: Request) -> Answer:  # noqa: ARG002
         """Answer 200 or 503. Never waits."""
         return _OK if self._is_ready() else _NOT_READY

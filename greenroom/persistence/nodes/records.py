@@ -304,7 +304,7 @@ class _Line:
         """
         async with self._free:
             try:
-                connection = await self._connected()
+                connection = await self._get_connection()
                 return await connection.run(*queries, seconds_max=seconds_max)
             except QueryFailed as error:
                 if error.is_fence:
@@ -316,7 +316,7 @@ class _Line:
             except DatabaseError as error:
                 raise StorageUnavailable("the database is away") from error
 
-    async def _connected(self) -> DatabaseConnection:
+    async def _get_connection(self) -> DatabaseConnection:
         """Return the connection, a new one if there is none or it looks closed."""
         if self._connection is not None and not self._connection.is_closed:
             return self._connection

@@ -311,7 +311,7 @@ class NodeSession:
         connection = await self._connect()
         try:
             await self._lock_again(connection)
-            sequence = await self._position(connection)
+            sequence = await self._read_position(connection)
             await self._check_shards(connection)
             if sequence not in (self.sequence, self.sequence + 1):
                 raise StorageFenced(_LOST)
@@ -370,7 +370,7 @@ class NodeSession:
         *_, ((installation_id, key),), taken = await connection.run(
             *(others if self.alone else ()),
             Query(_FORGET_ENDED),
-            Query(_BEGIN, (ours, *self._columns())),
+            Query(_BEGIN, (ours, *self._make_columns())),
             Query(_MAKE_INSTALLATION, installation),
             Query(_INSTALLATION),
             Query(_TAKE_ALL if self.alone else _OWN_SHARDS, (ours, int8(epoch))[: 1 + self.alone]),
@@ -385,7 +385,7 @@ class NodeSession:
         self.shards, self.written_epochs = OwnedShards(), {}
         self.gain(dict(taken))
 
-    def _columns(self) -> list[bytes | None]:
+    def _make_columns(self) -> list[bytes | None]:
         """Return the row of this node as parameters of `_BEGIN`, after the id."""
         identity = self.identity
         return [
@@ -435,7 +435,7 @@ class NodeSession:
         deadline = trio.current_time() + self._settings.lock_seconds_max
         while not (await self._try_lock(connection) and await self._may_end_others(connection)):
             if trio.current_time() >= deadline:
-                raise StorageHeld(await self._held_text(connection))
+                raise StorageHeld(await self._explain_held(connection))
             await trio.sleep(_RETRY_SECONDS)
 
     async def _may_end_others(self, connection: DatabaseConnection) -> bool:
@@ -457,7 +457,7 @@ class NodeSession:
         ((locked,),) = await self._run(connection, _TRY_ALONE if self.alone else _TRY_SHARED)
         return bool(locked)
 
-    async def _held_text(self, connection: DatabaseConnection) -> str:
+    async def _explain_held(self, connection: DatabaseConnection) -> str:
         """Return the sentence that says who has the lock."""
         ((has_nodes, has_shards),) = await self._run(connection, _TABLES)
         holders: list[Row] = []
@@ -472,7 +472,7 @@ class NodeSession:
         deadline = trio.current_time() + self._settings.lock_seconds_max
         ours = int8(self.node_id)
         while True:
-            await self._position(connection)  # nobody waits for a lock that is lost for good
+            await self._read_position(connection)  # nobody waits for a lock that is lost for good
             ((locked,),) = await self._run(connection, _TRY_NODE, ours)
             if locked and await self._try_lock(connection):
                 return
@@ -481,7 +481,7 @@ class NodeSession:
                 raise DatabaseConnectionLost("a lock is still held by a session that does not end")
             await trio.sleep(_RETRY_SECONDS)
 
-    async def _position(self, connection: DatabaseConnection) -> int:
+    async def _read_position(self, connection: DatabaseConnection) -> int:
         """Return the sequence in this node's row.
 
         Raises:

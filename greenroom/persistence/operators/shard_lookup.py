@@ -35,11 +35,11 @@ class DatabaseHomes:
         Raises:
             ActorUnavailable: the database does not answer.
         """
-        return await self._shard(Query(_OF_GAME, (int8(game_id),)))
+        return await self._find_shard(Query(_OF_GAME, (int8(game_id),)))
 
     async def shard_of_player(self, player_id: int) -> int | None:
         """Return the shard that a player lives in; see `shard_of_game`."""
-        return await self._shard(Query(_OF_PLAYER, (int8(player_id),)))
+        return await self._find_shard(Query(_OF_PLAYER, (int8(player_id),)))
 
     async def shard_of_place(self, kind: str, key: str) -> int | None:
         """Return the shard of a room or lobby that is kept; see `shard_of_game`.
@@ -50,8 +50,8 @@ class DatabaseHomes:
         """
         if "\0" in key:
             return None
-        return await self._shard(Query(_OF_PLACE, (text(kind), text(key))))
+        return await self._find_shard(Query(_OF_PLACE, (text(kind), text(key))))
 
-    async def _shard(self, query: Query) -> int | None:
+    async def _find_shard(self, query: Query) -> int | None:
         (rows,) = await self._loaders.fetch(query)
         return int(rows[0][0]) if rows else None

@@ -90,12 +90,14 @@ class UsageStore(UsagePartStore, ShareStore):
         save = Query(_SAVE, [*encoded, int8(self._session.node_id)])
         await self.write(save)
 
-    async def game_bytes(self, game_id: int) -> int | None:
+    async def read_game_bytes(self, game_id: int) -> int | None:
         """Return the bytes of a game's document, or None if there is no such game."""
         (rows,) = await self._loaders.fetch(Query(_GAME_BYTES, (int8(game_id),)))
         return rows[0][0] if rows else None
 
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(
+        self, game_id: int, after_id: int, limit: int
+    ) -> tuple[int, int, int]:
         """Add up a page of players; return how many, the last one's id, and their bytes."""
         parameters = (int8(game_id), int8(after_id), int8(limit))
         ((row,),) = await self._loaders.fetch(Query(_PLAYERS_BYTES, parameters))

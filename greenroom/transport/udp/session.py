@@ -136,7 +136,7 @@ class UdpSession:
         self._owner.note_life()
         count = len(messages) or 1
         for allowance in self._owner.allowances:
-            if not allowance.admits(count, now):
+            if not allowance.try_take(count, now):
                 self._counts.limited += 1
                 return
         for message in messages:

@@ -98,7 +98,7 @@ class Session:
                     return None
                 opcode, payload = message
                 if opcode >= CLOSE:
-                    self._control(opcode, payload)
+                    self._answer_control(opcode, payload)
                 elif self.phase is _OPEN or self.phase is SessionPhase.PARTING:
                     return message
         except FrameError as error:
@@ -118,7 +118,7 @@ class Session:
         if self.phase is SessionPhase.CLOSING:
             self.phase = SessionPhase.PARTING
 
-    def _control(self, opcode: int, payload: bytes) -> None:
+    def _answer_control(self, opcode: int, payload: bytes) -> None:
         """Answer a control frame."""
         if opcode == CLOSE:
             code = read_close(payload)

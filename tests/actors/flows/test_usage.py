@@ -256,10 +256,12 @@ class Records(UnsharedUsage):
         self.saves += 1
         self.rows |= {row.game_id: row for row in rows}
 
-    async def game_bytes(self, game_id: int) -> int | None:
+    async def read_game_bytes(self, game_id: int) -> int | None:
         return 100 if self.players else None
 
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(
+        self, game_id: int, after_id: int, limit: int
+    ) -> tuple[int, int, int]:
         page = self.players[after_id : after_id + limit]
         return len(page), after_id + len(page), sum(page)
 

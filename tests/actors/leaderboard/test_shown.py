@@ -151,7 +151,7 @@ class Gathering:
         self.stage = stage
         self.key: TopKey = stage.tops.key(stage.index, limit)
         self.ids = stage.index.top(limit)
-        self.reading = stage.profiles.reading(self.ids)
+        self.reading = stage.profiles.collect(self.ids)
         self.found = self.reading.__enter__()
         self.snapshot = dict(stage.database)
 
@@ -263,7 +263,7 @@ def test_nothing_older_than_what_was_told_is_kept_whatever_is_read_when(
 
 def test_what_was_read_of_somebody_who_changed_meanwhile_is_not_kept() -> None:
     profiles = Profiles()
-    with profiles.reading([1, 2]) as found:
+    with profiles.collect([1, 2]) as found:
         found.update({n: Profile(n, "before", b"{}") for n in (1, 2)})
         profiles.forget(1)
     assert profiles.find(1) is None
@@ -272,17 +272,17 @@ def test_what_was_read_of_somebody_who_changed_meanwhile_is_not_kept() -> None:
 
 def test_of_two_who_read_at_once_the_later_begun_is_kept() -> None:
     profiles = Profiles()
-    with profiles.reading([1]) as early:
+    with profiles.collect([1]) as early:
         early[1] = Profile(1, "before", b"{}")
         profiles.forget(1)
-        with profiles.reading([1]) as late:
+        with profiles.collect([1]) as late:
             late[1] = Profile(1, "after", b"{}")
     assert profiles.find(1) == late[1]
 
-    with profiles.reading([2]) as early:
+    with profiles.collect([2]) as early:
         early[2] = Profile(2, "before", b"{}")
         profiles.forget(2)
-        late_reading = profiles.reading([2])
+        late_reading = profiles.collect([2])
         late_reading.__enter__()
     assert profiles.find(2) is None
     late_reading.__exit__(None, None, None)

@@ -35,13 +35,15 @@ class Database(UnsharedUsage):
 
     async def save(self, rows: Sequence[StoredUsage]) -> None: ...
 
-    async def game_bytes(self, game_id: int) -> int | None:
+    async def read_game_bytes(self, game_id: int) -> int | None:
         await trio.sleep(self.chance.uniform(0, 0.01))
         found = self.bytes_at.get(DOCUMENT)
         await trio.sleep(self.chance.uniform(0, 0.01))
         return found
 
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(
+        self, game_id: int, after_id: int, limit: int
+    ) -> tuple[int, int, int]:
         await trio.sleep(self.chance.uniform(0, 0.01))
         if self.is_away:
             raise StorageUnavailable("the database is away")

@@ -12,8 +12,8 @@ def test_ready_follows_what_it_is_told_and_live_does_not() -> None:
     is_ready = True
     health = Health(lambda: is_ready)
 
-    assert health.ready(PROBE).body == b'{"success":true,"status":"ok"}'
+    assert health.answer_ready(PROBE).body == b'{"success":true,"status":"ok"}'
     is_ready = False
-    refused = health.ready(PROBE)
+    refused = health.answer_ready(PROBE)
     assert (refused.status, refused.body) == (503, b'{"success":false,"error":"Not ready"}')
-    assert health.live(PROBE).status == 200
+    assert health.answer_live(PROBE).status == 200

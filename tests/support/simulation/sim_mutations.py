@@ -255,7 +255,7 @@ def _repeat_changes() -> AbstractContextManager[Any]:
     async def once(_: Any, __: int, ___: int, carry_out: Callable[[], Awaitable[Any]]) -> Any:
         return await carry_out()
 
-    return patch.object(ReplyCache, "once", once)
+    return patch.object(ReplyCache, "carry_out_once", once)
 
 
 def _renumber_changes() -> AbstractContextManager[Any]:

@@ -166,7 +166,7 @@ class SimNode:
         self.bus = self.network.join(self.node_id)
         messenger = Messenger(self.bus)
         self.shards = ShardMap(self.node_id)
-        self.shards.when_gone(self.bus.give_up)
+        self.shards.call_when_gone(self.bus.give_up)
         self.guard = Guard(lease_seconds, self.process.clock)
         self.keeper = keeper_of(world, self.store, studio)
         self.residents = SimResidents(world, self.keeper, self.store, self.hub)

@@ -109,7 +109,7 @@ def plant_crashes() -> None:
 
 def plant_halts() -> None:
     """Have the process stop itself in the middle of a transaction that it sends, when told to."""
-    real = DatabaseConnection._pipeline
+    real = DatabaseConnection._run_pipeline
 
     def pipeline(connection: Any, queries: Sequence[Query]) -> Any:
         if ORDERS.halt and b"advance_node" in queries[0].statement.sql and len(queries) > 1:
@@ -117,7 +117,7 @@ def plant_halts() -> None:
             queries = _HaltHalfWay(queries, connection._pgconn.flush)
         return real(connection, queries)
 
-    DatabaseConnection._pipeline = pipeline  # type: ignore[method-assign, assignment]
+    DatabaseConnection._run_pipeline = pipeline  # type: ignore[method-assign, assignment]
 
 
 class _HaltHalfWay(list[Query]):
