@@ -357,7 +357,7 @@ class _Worker:
                     await self._leave()
 
     async def _leave(self) -> None:
-        """Hand everything over, and stop. If all stop meanwhile, hand over no more."""
+        """Hand everything over, and stop. If all stop meanwhile, stop handing over."""
         cluster = self._root.server.cluster
         if cluster is not None:
             with self._handing_over:

@@ -56,7 +56,7 @@ class RoomRandom(random.Random):
         return bits >> (-k % 64)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
-        """Return a normally distributed number; the usual one keeps half a pair in hiding."""
+        """Return a normally distributed number. Unlike `Random`, keep none for the next call."""
         return self.normalvariate(mu, sigma)
 
     def seed(self, *_arguments: Any, **_named: Any) -> None:

@@ -57,7 +57,7 @@ def _marked(kind: Kind, name: str) -> Callable[[Handler], Handler]:
 
 
 class TypedHandler:
-    """One marked method, with the decoder of its payload."""
+    """A method that `action` or `update` has marked, with the decoder of its payload."""
 
     __slots__ = ("_decode", "_name", "is_final", "method")
 
@@ -80,7 +80,7 @@ class TypedHandler:
         )
 
     def call(self, behaviour: object, room: object, by: object, data: bytes) -> Any:
-        """Return what the method answers to data; raises Refused as `arguments`, or whatever."""
+        """Return what the method answers to data; raises what `arguments` and the method raise."""
         return getattr(behaviour, self.method)(room, by, *self.arguments(data))
 
     def arguments(self, data: bytes) -> tuple[Any, ...]:

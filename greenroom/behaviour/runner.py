@@ -248,7 +248,7 @@ class Runner(Generic[State]):
 def _run(
     watch: Watch, hook: str, room_id: str, function: Callable[..., Result], *arguments: object
 ) -> Result:
-    """Run a studio's code; turn whatever it raises into a `BehaviourError`, but for a real ^C."""
+    """Run a studio's code; turn whatever it raises into a `BehaviourError`, except a real ^C."""
     try:
         with watch(hook):
             return function(*arguments)

@@ -1,4 +1,4 @@
-"""A connected socket of the bus. What is put in leaves in one write a pass; reading never waits."""
+"""A connected socket of the bus. All that is put in during a pass leaves in one write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEND_BYTES_MAX: Final = 256 << 10
 class BusWire:
     """Both halves of a connection; `Flushable`.
 
-    It is not bounded: whoever puts something in looks at `bytes_unsent` before.
+    It is not bounded: look at `bytes_unsent` before you put something in.
     """
 
     __slots__ = (

@@ -147,7 +147,7 @@ def rotate_keys(
 @_with_kinds
 @with_common_options
 def revoke_keys(invocation: Invocation, game_id: int, kinds: tuple[KeyKind, ...]) -> None:
-    """Let the old keys of the game GAME_ID work no more.
+    """Revoke the old keys of the game GAME_ID.
 
     These are the keys that `rotate-keys --keep-old` has kept; `game show` lists them. The keys that
     the game has now go on working.
@@ -155,7 +155,7 @@ def revoke_keys(invocation: Invocation, game_id: int, kinds: tuple[KeyKind, ...]
     from greenroom.control.admin.messages import RevokeKeys
 
     done = invocation.perform(RevokeKeys(game_id=game_id, kinds=kinds))
-    invocation.show(done, f"Old keys of game {game_id} that work no more: {done.revoked}.")
+    invocation.show(done, f"Old keys of game {game_id} that do not work any more: {done.revoked}.")
 
 
 @game.command(short_help="Show or change a game's private settings.")

@@ -54,7 +54,7 @@ def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
 @click.argument("lobby_id", callback=utf8)
 @with_common_options
 def discard(invocation: Invocation, lobby_id: str) -> None:
-    """Put the rows of the lobby LOBBY_ID aside that cannot be restored, and free its members.
+    """Put aside the rows of the lobby LOBBY_ID, which cannot be restored, and free its members.
 
     The rows are kept in the table `quarantine` for `quarantine_days`. A lobby that can be restored
     is left as it is.

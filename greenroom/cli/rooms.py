@@ -80,7 +80,7 @@ def stop(invocation: Invocation, room_id: str) -> None:
 @click.argument("room_id", callback=utf8)
 @with_common_options
 def discard(invocation: Invocation, room_id: str) -> None:
-    """Put the rows of the room ROOM_ID aside that cannot be restored, and free its members.
+    """Put aside the rows of the room ROOM_ID, which cannot be restored, and free its members.
 
     The rows are kept in the table `quarantine` for `quarantine_days`. A room that can be restored
     is left as it is.

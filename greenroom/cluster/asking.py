@@ -55,7 +55,7 @@ class AskNode(BusMessage, frozen=True):
 
 
 class NodeTold(BusMessage, frozen=True):
-    """The answer of a node; nothing if it could not be found out."""
+    """The answer of a node; `is_given` is false if it could not be found out."""
 
     answer: bytes
     is_given: bool = True

@@ -32,7 +32,7 @@ class BalanceRule(msgspec.Struct, frozen=True, kw_only=True):
     end_gap: float = 0.2
     """Moving ends when no gap is wider."""
     gap_turns_per_second_min: float = 50.0
-    """A gap that is narrower is none, for a node bears much more."""
+    """A narrower gap does not count, because a node bears much more."""
     pictures: int = 3
     """How many measures in a row must show the gap before moving begins."""
     shard_rest_seconds: float = 300.0

@@ -48,7 +48,7 @@ class LoadTold(BusMessage, frozen=True):
 
 
 class MoveForLoad(BusMessage, frozen=True):
-    """Hand one of your shards over to another node, for it has less load."""
+    """Hand one of your shards over to another node, which has less load."""
 
     shard: int
     to_node: int

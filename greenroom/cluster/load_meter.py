@@ -11,8 +11,7 @@ class Measure(msgspec.Struct, frozen=True):
     """The load of one node over the last few seconds."""
 
     rates: dict[int, float]
-    """Turns a second by shard. A shard is left out that came, or came anew, since the last
-    measure."""
+    """Turns a second by shard, without shards that came, or came anew, since the last measure."""
     processors: float
     """How many processors the process has kept busy."""
 

@@ -136,7 +136,7 @@ class Messenger:
         self._wire.tell_all(pack(message))
 
     def give_up(self, node_id: int) -> None:
-        """End what a node is being asked, for it is gone: each asker gets an error at once."""
+        """End what a node is being asked, because it is gone. Each asker gets an error at once."""
         self._wire.give_up(node_id)
 
     async def _answer(self, sender: int, packed: bytes) -> bytes:

@@ -40,7 +40,7 @@ class NodeAlive(BusMessage, frozen=True):
 
 
 class Draining(BusMessage, frozen=True):
-    """The sender is about to stop, and takes no more shards."""
+    """The sender is about to stop, and does not take shards any more."""
 
 
 class TakeShards(BusMessage, frozen=True):

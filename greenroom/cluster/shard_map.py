@@ -74,7 +74,7 @@ class ShardMap(Generic[AnyNode]):
         return self._owners.get(shard, UNKNOWN).epoch
 
     def owns(self, shard: int) -> bool:
-        """Return whether this node owns a shard, be it open or just being brought up."""
+        """Return whether this node owns a shard, open or just being brought up."""
         return self._owners.get(shard, UNKNOWN).node_id == self.node_id
 
     def is_mine(self, shard: int) -> bool:
@@ -156,7 +156,7 @@ class ShardMap(Generic[AnyNode]):
         raise NoOwner(f"shard {shard} has no owner yet; try again in a moment")
 
     async def wait_until_left(self, shard: int, seconds_max: float) -> None:
-        """Wait until a shard is not being handed over any more, be it done or given up.
+        """Wait until a shard is not being handed over any more: it is done, or was given up.
 
         Args:
             shard: which.

@@ -124,7 +124,7 @@ def _lock(descriptor: int, data_dir: Path, patience_seconds: float) -> None:
 
 
 def _has_died(holder: Holder | None) -> bool:
-    """Return whether a holder ran on this machine, and runs no more."""
+    """Return whether a holder ran on this machine, and has ended."""
     if holder is None or holder.host != socket.gethostname():
         return False
     try:

@@ -183,7 +183,7 @@ class Metrics:
         return is_called and is_loopback(request.address)
 
     def _render(self, samples: list[Sample]) -> bytes:
-        """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
+        """Make the page, in a thread because it takes milliseconds. Counters go on meanwhile."""
         return _text(self._collect(samples)) + generate_latest(self._process)
 
 
@@ -193,7 +193,7 @@ def families_of(samples: list[Sample]) -> list[Family]:
 
 
 def _render_merged(by_node: Mapping[str, list[Family]]) -> bytes:
-    """Make the page of several nodes; in a thread, for it takes milliseconds."""
+    """Make the page of several nodes; in a thread, because it takes milliseconds."""
     return _text(merged(by_node))
 
 

@@ -35,7 +35,7 @@ class Listeners(Protocol):
         ...
 
     def close(self, take: Take | None = None) -> None:
-        """Accept no more. If given, `take` gets whoever is connected already."""
+        """Stop accepting. If given, `take` gets the connections that are made already."""
         ...
 
 

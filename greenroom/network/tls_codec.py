@@ -6,7 +6,7 @@ import ssl
 
 
 class TlsBroken(Exception):
-    """The peer does not speak TLS as agreed; there is no way on."""
+    """The peer does not speak TLS as agreed; the connection cannot go on."""
 
 
 class TlsCodec:
@@ -48,10 +48,10 @@ class TlsCodec:
         return True, self._out.read()
 
     def decrypt(self, received: bytes) -> bytes:
-        """Return what the peer said in these records; nothing, in parts of one.
+        """Return the plain bytes in these records; none while a record is incomplete.
 
         Raises:
-            TlsBroken: they are no such records, or the peer has ended TLS.
+            TlsBroken: they are not TLS records, or the peer has ended TLS.
         """
         if received:
             self._in.write(received)
@@ -72,7 +72,7 @@ class TlsCodec:
         """Return records that hold the data, and whatever else is to be sent.
 
         Raises:
-            TlsBroken: what the peer has sent leaves no way on.
+            TlsBroken: the connection cannot go on after what the peer has sent.
         """
         try:
             self._tls.write(data)

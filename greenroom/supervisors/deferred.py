@@ -16,7 +16,7 @@ WINDOW_SECONDS = 60.0
 
 
 class Deferred:
-    """A service that makes its children and supervises them, rest for one."""
+    """A service that makes its children, and supervises them by OTP's strategy `rest_for_one`."""
 
     def __init__(self, name: str, make: Callable[[], Sequence[ChildSpec]]) -> None:
         """Prepare; nothing is made before `run`.

@@ -113,7 +113,7 @@ class Hub:
         Older connections are ignored.
 
         Returns:
-            Whether it was the member's present connection, be it that it was asked to come back.
+            Whether it was the member's present connection, even if it has been asked to come back.
         """
         if link in self._parting:
             self._parting.discard(link)

@@ -165,7 +165,7 @@ class Reader:
             shared.wake(sleeper)
 
     def listen(self, name: str) -> None:
-        """Give a room its turn if the load is high, for it is about to tick.
+        """Give a room its turn if the load is high, because it is about to tick.
 
         Until it is called again, or for twice `LOOK_SECONDS` at most, the room has no other.
 

@@ -176,7 +176,7 @@ class Worker:
             await trio.sleep(WINDOW_SECONDS)
 
     def _note_gone(self, how: Exception) -> None:
-        """Note that its process is no more."""
+        """Note that its process has ended."""
         if self.state == "leaving" and not self._is_replaced:  # somebody has told it to stop
             _logger.info("%s, as it was told; it is started again", how)
         else:

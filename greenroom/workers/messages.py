@@ -23,7 +23,7 @@ class GivenSockets(msgspec.Struct, frozen=True):
     """Worker → its HTTP sockets. A worker serves its siblings' while these are away."""
     realtime: dict[int, list[int]]
     udp: list[int]
-    """This worker's own alone, for its sessions are nobody else's."""
+    """Sockets of this worker alone, because no other has its sessions."""
 
     def descriptors(self) -> list[int]:
         """Return all of them."""
@@ -131,7 +131,7 @@ class HandedOver(CrewMessage, frozen=True):
 
 
 class Leaving(CrewMessage, frozen=True):
-    """It accepts no more connections, and will end."""
+    """It has stopped accepting connections, and will end."""
 
 
 class Alive(CrewMessage, frozen=True):

@@ -13,7 +13,7 @@ VERBS = Path(__file__).with_name("verbs.txt")
 
 PREDICATES = frozenset({"is", "has", "may", "can", "must"})
 HOOK = "on"
-"""As in `on_join`: called when that happens."""
+"""Called when that happens, as `on_join`."""
 
 QUERY = ("Return ", "Yield ", "Iterate ", "See `")
 """The docstring of a public method that only tells something, as `keys()` or `owner_of()`.

@@ -213,7 +213,7 @@ async def decline_friendship(world: World, game_id: int, player_id: int, other_i
 
 
 async def end_friendship(world: World, game_id: int, player_id: int, other_id: int) -> None:
-    """Be friends no more, durably.
+    """End a friendship, durably.
 
     Raises:
         NotFriends: they are none.

@@ -63,7 +63,7 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
         Moved: another node owns the shard of this owner's games.
         ActorUnavailable: there is no such game, or (CommitUnsettled) maybe there is.
 
-    Cancellation: there is no such game; once there is, its id is returned.
+    Cancellation: no game was created; once it has been, its id is returned.
     """
     game_id = await world.accounts.take_game_id()
     shards = _new_shards(world, owner, game_id)
@@ -139,7 +139,7 @@ async def rotate_game_keys(
 
 
 async def revoke_old_keys(world: World, game_id: int, kinds: Collection[KeyKind]) -> int:
-    """Let old keys of these kinds open a game no more; return how many there were.
+    """Revoke the old keys of these kinds of a game; return how many there were.
 
     Raises:
         GameNotFound: there is no such game.

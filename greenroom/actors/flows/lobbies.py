@@ -1,4 +1,4 @@
-"""Into a lobby and out, and from a lobby to a room: what takes more than asking the lobby itself.
+"""Use cases of lobbies that ask several actors: create, join, leave, and start the room.
 
 Once a lobby has started, its room is the truth: whoever leaves, removes or looks asks the room, in
 the lobby's words. The lobby stays as a record of how it was, for as long as its room lasts.
@@ -291,7 +291,7 @@ async def answer_request(
         Refused: the room's behaviour does not let the requester in, or failed; the request stays.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
-    Cancellation: nothing has changed; once it has, that is the result.
+    Cancellation: nothing has changed; once it has, the result is returned.
     """
     world.require_here(game_id, request_id, player_id)
     lobby_id = world.lobbies.index.lobby_of_request(request_id)

@@ -69,7 +69,7 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
         NotRealtime: the player is in no room, or in one without realtime.
         ActorUnavailable: there is no token.
 
-    Cancellation: there is no token; once there is one, it is returned.
+    Cancellation: no token was made; once it has been, it is returned.
     """
     room = world.rooms.of(player_id, NotRealtime)
     room_id: str = room.key

@@ -1,4 +1,4 @@
-"""From a name to an account: register, rename, rotate."""
+"""Use cases of accounts: register a player, rename them, and replace their token."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _choose_partition(world: World, game_id: int, player_id: int) -> int | None:
 
 
 def _take_back(player: Ref[PlayerRole]) -> None:
-    """Delete an account that may yet become durable, for nobody was told its token."""
+    """Delete an account that may yet become durable, because nobody knows its token."""
     player.notify(ClosePlayer())
     player.notify(DeletePlayer(), again=DeletePlayer.__name__)
 

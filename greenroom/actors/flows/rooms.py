@@ -1,4 +1,4 @@
-"""Into a room and out: what takes more than asking the room itself."""
+"""Use cases of rooms that ask several actors: create, join, leave and stop a room."""
 
 from __future__ import annotations
 

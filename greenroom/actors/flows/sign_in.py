@@ -48,7 +48,7 @@ class Ticket(msgspec.Struct, frozen=True):
     player_data: bytes
 
     def __repr__(self) -> str:
-        """Show nothing, for a ticket opens an account."""
+        """Show nothing, because a ticket opens an account."""
         return "Ticket()"
 
 

@@ -137,6 +137,6 @@ class DeclineFriendship(Command[FriendshipRole, None], frozen=True):
 
 
 class EndFriendship(Command[FriendshipRole, None], frozen=True):
-    """Be friends no more. Refused: NotFriends."""
+    """End the friendship. Refused: NotFriends."""
 
     player_id: int

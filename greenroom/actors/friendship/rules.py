@@ -110,7 +110,7 @@ def decide_decline(pair: Pair, friendship: Friendship | None, player_id: int) ->
 
 
 def decide_end(pair: Pair, friendship: Friendship | None, player_id: int) -> FriendshipEnded:
-    """Be friends no more.
+    """End a friendship.
 
     Raises:
         NotFriends: they are none.

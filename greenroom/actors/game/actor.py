@@ -254,7 +254,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(RevokeOldKeys)
     def revoke_old_keys(self, command: RevokeOldKeys) -> Changed[int]:
-        """Let old keys open the game no more."""
+        """Revoke old keys of the game."""
         revoked, events = rules.decide_revoke_old_keys(self._original, command, self._clock.now())
         return Changed(revoked, *events)
 

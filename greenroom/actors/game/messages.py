@@ -25,7 +25,7 @@ class OldKey(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: KeyKind
     key_hash: str
-    """The hash in hexadecimal digits, for the record is JSON."""
+    """The hash in hexadecimal digits, because the record is JSON."""
     replaced_at: int
     expires_at: int
 
@@ -229,7 +229,7 @@ class ReadPlayerTag(Command[GameRole, int | None], frozen=True):
 class RotateGameKeys(Command[GameRole, None], frozen=True):
     """Let new keys open the game; a key that is `None` stays.
 
-    Old keys of the same kind open it no more, unless `keep_seconds` is above 0. Then the replaced
+    Old keys of the same kind stop working, unless `keep_seconds` is above 0. Then the replaced
     key opens it for so long, and others for as long as they were to. Refused: TooManyOldKeys.
     """
 
@@ -239,7 +239,7 @@ class RotateGameKeys(Command[GameRole, None], frozen=True):
 
 
 class RevokeOldKeys(Command[GameRole, int], frozen=True):
-    """Let old keys of these kinds open the game no more; answers how many there were.
+    """Revoke the old keys of these kinds; answers how many there were.
 
     What has expired is forgotten, whatever its kind.
     """

@@ -75,7 +75,7 @@ class OwnedShards:
             self._since[shard] = self._version
 
     def lose(self, shard: int) -> None:
-        """Note that this node owns a shard no more; nothing is done if it did not."""
+        """Note that this node no longer owns a shard; do nothing if it did not."""
         if self._epochs.pop(shard, None) is not None:
             del self._since[shard]
             self._version += 1

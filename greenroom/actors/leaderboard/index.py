@@ -184,7 +184,7 @@ class Index:
         return self.put(player_id, keys)
 
     def remove(self, player_id: int) -> bool:
-        """Take a player out who is no more; a page read before does not bring them back.
+        """Take out a player who was deleted; a page read before does not bring them back.
 
         Returns whether they had a place.
         """

@@ -251,7 +251,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(PutOutOfLobby)
     def put_out(self, command: PutOutOfLobby) -> Changed[bool]:
-        """Free a seat."""
+        """Free a member's seat, for the reason in the command."""
         events = rules.decide_put_out(
             self._lobby, command.player_id, command.reason, self._online, self._clock.now()
         )

@@ -76,7 +76,7 @@ class JoinAnswered(Event, frozen=True):
 
 
 class LobbyStarted(Event, frozen=True):
-    """The lobby has become this room, which all its members sit in; it changes no more."""
+    """The lobby has become this room, which all its members sit in; it does not change any more."""
 
     room_id: str
     at: int

@@ -209,7 +209,7 @@ class GameUsage:
             self._online_from.add(key)
 
     def uncount_online(self, address: str = "") -> None:
-        """Count a player no more; `address` is what they were counted with."""
+        """Stop counting a player; `address` is what they were counted with."""
         self.players_online -= 1
         self.owner.players_online -= 1
         if key := share_key(address):
@@ -506,7 +506,7 @@ class Ledger:
         return 0
 
     def give_back_call(self, game_id: int, address: str = "") -> None:
-        """Count no more a call that was counted with `address`, for it was refused after that.
+        """Take back the count of a call with `address`, because it was refused afterwards.
 
         One that was counted before midnight is no part of today's, and stays.
         """

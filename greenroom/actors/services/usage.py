@@ -33,7 +33,7 @@ ROWS_MAX: Final = 500
 PAGE_PLAYERS: Final = 200
 """Players whose bytes are added up in one query."""
 DOCUMENT_READINGS_MAX: Final = 10
-"""How often a game's document is read at most that changes each time it is read."""
+"""How often at most a game's document is read, if it changes each time."""
 REST_SECONDS: Final = 3 * SAVE_SECONDS
 """For how long a game's parts must stay as they are, before and after they are counted anew."""
 REST_TRIES: Final = 3
@@ -53,7 +53,7 @@ class UsageRecords(PartRecords, ShareRecords, Protocol):
         ...
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
-        """Write what games use; those that are no more (or not yet) are passed over."""
+        """Write what games use; those that do not exist any more, or not yet, are left out."""
         ...
 
     async def read_game_bytes(self, game_id: int) -> int | None:
@@ -159,7 +159,7 @@ class UsageService:
             return  # said often enough elsewhere
 
     def let_go(self, game_ids: Iterable[int]) -> None:
-        """Count games no more that are another node's now."""
+        """Stop counting games that another node has now."""
         for game_id in game_ids:
             self._parts.leave(game_id)
             self._ledger.let_go(game_id)
@@ -266,7 +266,7 @@ class UsageService:
     async def _recount_players(self, game_id: int, recount: StoredRecount) -> None:
         """Count the bytes of all players by pages; a page that changed is read again in halves.
 
-        A commit that a page holds is known here within the pause, for the database answers it
+        A commit that a page holds is known here within the pause, because the database answers it
         as soon as it can be read.
         """
         limit, is_whole = PAGE_PLAYERS, False

@@ -166,7 +166,7 @@ class StudioRoomActor(ResultsActor):
         self._studio.report(room_id, bug, payload, outcome)
 
     def _pause(self) -> str:
-        """Open the circuit, for a hook has held everybody up; return for how long, in words."""
+        """Open the circuit, because a hook took too long; return for how long, in words."""
         seconds = self._circuit.open(self._clock.monotonic())
         if self.host is not None and self.host.roster.is_stale:
             self.host.read_roster()

@@ -31,7 +31,7 @@ class ResultsActor(RoomActor):
     _has_ended = False
 
     def on_stop(self) -> None:
-        """Hand on no more results: the next incarnation does, in their order."""
+        """Stop handing results on. The next incarnation does it, in their order."""
         super().on_stop()
         self._has_ended = True
 

@@ -290,7 +290,7 @@ class Leaderboards:
         Raises:
             StorageUnavailable: it is not there yet; ask again.
             StorageRefused: the database does not let the players be read.
-            TooManyBuilds: it is not built, for there is no room, or too much has been built.
+            TooManyBuilds: it is not built, because there is no space, or too much has been built.
             ActorCrashed: it cannot be built.
 
         Cancellation just ends the wait.

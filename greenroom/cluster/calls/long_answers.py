@@ -119,7 +119,7 @@ class OpenAnswers:
 
 
 class Slices:
-    """An answer in parts of at most `PART_BYTES`, be it a stream or a whole body."""
+    """An answer in parts of at most `PART_BYTES`, made from a stream or a whole body."""
 
     def __init__(self, body: bytes, stream: AsyncIterator[bytes] | None) -> None:
         """Cut what there is of a body, then the stream behind it."""

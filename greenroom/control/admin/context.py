@@ -32,7 +32,7 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     audit: DatabaseAudit
     """The audit log, to read it; `world` writes to the same."""
     quarantine: Quarantine
-    """Puts rows aside that no room or lobby can be made of."""
+    """Puts aside rows that no room or lobby can be made of."""
     cluster: ClusterPorts | None = None
     """The way to other nodes, where there are several."""
     restore_rooms: Callable[[], Awaitable[object]]

@@ -36,7 +36,7 @@ class Lobbies(msgspec.Struct, frozen=True):
 
 
 class DiscardLobby(Operation[Discarded], frozen=True):
-    """Put the rows of a lobby aside that cannot be restored."""
+    """Put aside the rows of a lobby that cannot be restored."""
 
     name: ClassVar[str] = "lobby.discard"
     lobby_id: str

@@ -151,7 +151,7 @@ class RotatedKeys(msgspec.Struct, frozen=True):
 
 
 class RevokedKeys(msgspec.Struct, frozen=True):
-    """Old keys of a game open it no more."""
+    """The old keys of a game do not work any more."""
 
     game_id: int
     revoked: int
@@ -338,7 +338,7 @@ class RotateKeys(Operation[RotatedKeys], frozen=True):
 
 
 class RevokeKeys(Operation[RevokedKeys], frozen=True):
-    """Let old keys of these kinds work no more."""
+    """Revoke the old keys of these kinds."""
 
     name: ClassVar[str] = "game.revoke_keys"
     game_id: int

@@ -229,7 +229,7 @@ async def rotate_keys(context: AdminContext, ask: messages.RotateKeys) -> messag
 
 
 async def revoke_keys(context: AdminContext, ask: messages.RevokeKeys) -> messages.RevokedKeys:
-    """Let old keys of a game open it no more."""
+    """Revoke old keys of a game."""
     await _game(context, ask.game_id)
     revoked = await game_flows.revoke_old_keys(context.world, ask.game_id, ask.kinds)
     return messages.RevokedKeys(game_id=ask.game_id, revoked=revoked)

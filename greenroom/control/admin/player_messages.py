@@ -41,7 +41,7 @@ class Friend(msgspec.Struct, frozen=True):
 
 
 class PlayerExport(msgspec.Struct, frozen=True):
-    """Everything that is stored about one player, but for the token's hash."""
+    """Everything that is stored about one player, except for the token's hash."""
 
     player: Player
     platform: str | None

@@ -119,7 +119,7 @@ class Discarded(msgspec.Struct, frozen=True):
 
 
 class DiscardRoom(Operation[Discarded], frozen=True):
-    """Put the rows of a room aside that cannot be restored."""
+    """Put aside the rows of a room that cannot be restored."""
 
     name: ClassVar[str] = "room.discard"
     room_id: str

@@ -122,7 +122,7 @@ class AsgiFence:
         return 0.0 if self._calls else trio.current_time() - self._last_call
 
     def break_off(self) -> None:
-        """End what is being sent, and send no more: the peer is gone."""
+        """Stop sending, because the peer is gone."""
         self._sends.break_off()
 
     def _make_sender(self, send: ASGISendCallable) -> _Sender:

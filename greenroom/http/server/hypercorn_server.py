@@ -479,7 +479,7 @@ async def _cancel_when_idle(
     """End a connection that asks for nothing, where Hypercorn's own timer does not run.
 
     That is before the first request of HTTP/2 in the clear, and after a handshake that it refused.
-    Where its timer runs it is let to go first, for it says goodbye.
+    Where its timer runs it may end first, because it says goodbye.
     """
     seconds = options.idle_seconds_max + options.linger_seconds_max
     while (left := seconds - fence.idle_seconds()) > 0:  # noqa: ASYNC110  there is no event

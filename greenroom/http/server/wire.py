@@ -60,7 +60,7 @@ class Wire(Protocol):
     async def post(self, data: bytes) -> None:
         """Send soon, behind everything posted before; waits only for what is overdue.
 
-        That it broke is told by whatever is called next.
+        If the connection breaks, the next call says so.
         """
         ...
 
@@ -101,7 +101,7 @@ class SocketWire:
         Args:
             connected: the socket.
             sender: what is posted goes through it.
-            arrivals: where to wait while the server is behind; None: nowhere else than ever.
+            arrivals: the queue to wait in while the server is behind; None if there is none.
         """
         self._socket = connected
         self._sender = sender

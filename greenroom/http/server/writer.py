@@ -100,7 +100,7 @@ class AnswerWriter:
 
 
 def chunk(part: bytes) -> bytes:
-    """Return one chunk of a chunked body; `part` must not be empty, for that would end it."""
+    """Return one chunk of a chunked body; `part` must not be empty, because that would end it."""
     return b"%x\r\n%b\r\n" % (len(part), part)
 
 

@@ -1,4 +1,4 @@
-"""A table of which old rows are removed, such as the list of deleted players and games."""
+"""A table whose old rows are removed, such as the list of deleted players and games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the rows of a room or lobby aside that cannot be restored, and removes them much later."""
+"""Puts aside the rows of a room or lobby that cannot be restored, and removes them much later."""
 
 from __future__ import annotations
 

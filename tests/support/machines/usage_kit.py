@@ -193,12 +193,12 @@ class NodeUsage:
         await self._memory.reach("save_usage")
         self.tables.rows.update({row.game_id: row for row in rows})
 
-    async def game_bytes(self, game_id: int) -> int | None:
+    async def read_game_bytes(self, game_id: int) -> int | None:
         await self._memory.reach("game_bytes")
         game = self._memory.all_games.get(game_id)
         return None if game is None else len(game.data)
 
-    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
         page = await self._memory.load_players_page(game_id, after_id, limit)
         whole = [self._memory.players[one.player_id] for one in page]
         size = sum(player_bytes(one.player_name, one.player_data) for one in whole)

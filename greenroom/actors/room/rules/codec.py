@@ -48,6 +48,6 @@ def _begin(event: RoomEvent) -> Room | None:
 
 
 def _keep_again(room: Room, event: RoomEvent, sequence: int) -> None:
-    """Take updates back that the snapshot left to the journal."""
+    """Take back the updates that the snapshot left to the journal."""
     if isinstance(event, UpdatesSent) and event.deliveries[-1].number >= room.kept_from:
         updates.store(room, event, sequence)

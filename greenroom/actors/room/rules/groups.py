@@ -73,11 +73,11 @@ def read_sources(word: str | None, player_ids: Iterable[int] | None) -> Group:
 
 
 def find_targets(room: Room, sender_id: int, group: Group) -> tuple[int, ...]:
-    """Return the online members meant, in the order of their joining.
+    """Return the ids of the online members in a group, in the order in which they joined.
 
     Raises:
-        OnlyHostTargetsOthers: the sender is not the host, and means more than the host.
-        NoValidTargets: specific ones, none of whom is here.
+        OnlyHostTargetsOthers: the group has more than the host, and the sender is not the host.
+        NoValidTargets: the group names members, and none of them is online.
     """
     is_beyond_host = group.word in {"all", "others"} or bool(group.player_ids - {room.host_id})
     if sender_id != room.host_id and is_beyond_host:
@@ -101,7 +101,7 @@ def find_senders(room: Room, reader_id: int, group: Group) -> Senders:
     """Return whose updates are meant.
 
     Raises:
-        NoValidSources: specific ones, none of whom is a member.
+        NoValidSources: the group names players, and none of them is a member.
     """
     match group.word:
         case "all":

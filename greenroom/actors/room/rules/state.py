@@ -35,7 +35,7 @@ class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
     seat_grace_seconds: int
     """Seconds for which an offline member keeps the seat, where members may leave."""
     idle_seconds_max: int
-    """How long a room lasts that nobody is online in."""
+    """How long a room lasts in which nobody is online."""
     updates_max: int
     """Updates that a room keeps; beyond, the oldest fall off, and are counted as missed."""
     updates_bytes_max: int

@@ -29,7 +29,7 @@ TOKEN_SECONDS: Final = 300
 EXPIRED_SECONDS: Final = 600
 """For so long an expired token is remembered, so that its bearer is told why."""
 TOKENS_A_MEMBER_MAX: Final = 8
-"""Beyond it a member's oldest token is dropped, be it good or expired."""
+"""Beyond it a member's oldest token is dropped, whether it is good or has expired."""
 REVOKED_MAX: Final = 64
 """Invalidated tokens that are remembered; beyond, the oldest becomes unknown."""
 
