@@ -39,7 +39,7 @@ REAL = {
     "tests/faults/test_stalled_readers.py": "the pace of the clients is the load",
     "tests/persistence/test_committer.py": "shows that a gate stays open for a while",
     "tests/persistence/test_storage.py": "Postgres is killed at a moment that chance gives",
-    "tests/repository/test_patient_clock.py": "the clock of the tests is what is tested",
+    "tests/repository/kits/test_patient_clock.py": "the clock of the tests is what is tested",
     "tests/support/crowd_kit.py": "a refused client pauses before it tries again",
     "tests/support/demo/demo_kit.py": "players hold keys for a while",
     "tests/support/histories/history_clients.py": "a refused client pauses before it tries again",
