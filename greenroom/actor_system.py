@@ -61,7 +61,7 @@ def _build_charges(settings: Settings) -> Charges:
 
 
 def _freeze() -> None:
-    """Have collections skip what has been brought up; at the start, `serve` does that."""
+    """Make garbage collections skip what has been brought up; at the start, `serve` does that."""
     if gc.isenabled():
         gc.freeze()
 

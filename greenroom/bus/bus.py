@@ -204,7 +204,7 @@ class Bus(Protocol):
         ...
 
     def answer_with(self, handler: Answering) -> None:
-        """Have asks answered; before this, whoever asks gets `NobodyThere`.
+        """Set what answers asks; before this, whoever asks gets `NobodyThere`.
 
         Args:
             handler: runs in a task for each ask. It is cancelled when the asker's time is over, and
@@ -213,7 +213,7 @@ class Bus(Protocol):
         ...
 
     def hear_with(self, handler: Hearing) -> None:
-        """Have tells heard; before this they are dropped.
+        """Set what takes tells; before this they are dropped.
 
         Args:
             handler: runs in the task that reads. If it raises, the log says so.

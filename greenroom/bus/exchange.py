@@ -357,7 +357,7 @@ class Exchange(Bus, ABC):
             _logger.exception("what node %s told could not be heard", sender)
 
     def _take_ask(self, sender: int, frame: BusFrame, back: BusLink) -> None:
-        """Have an ask answered, or refuse it."""
+        """Start the answer to an ask, or refuse it."""
         size = len(frame.message)
         if self._answering is None or self._pool is None:
             back.send(sender, frames.encode(frames.NOBODY, frame.number))

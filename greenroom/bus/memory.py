@@ -58,7 +58,7 @@ class MemoryNetwork:
         return MemoryBus(node_id, self)
 
     def cut(self, sender: int, receiver: int) -> None:
-        """Have everything vanish that one node sends to another from now on."""
+        """Drop everything that one node sends to another from now on."""
         self._cut.add((sender, receiver))
 
     def mend(self, sender: int, receiver: int) -> None:
@@ -66,7 +66,7 @@ class MemoryNetwork:
         self._cut.discard((sender, receiver))
 
     def pause(self, node_id: int) -> None:
-        """Have nothing leave a node and nothing reach it, as while its process is stopped."""
+        """Hold up all that a node sends or gets, as while its process is stopped."""
         self._paused.add(node_id)
 
     def resume(self, node_id: int) -> None:
@@ -79,7 +79,7 @@ class MemoryNetwork:
             self._nodes[node_id].look()
 
     def disconnect(self, node_id: int) -> None:
-        """Have a node lose its connection and know it, until `reconnect`. It must run."""
+        """Cut the connection of a node, which notices, until `reconnect`. It must run."""
         self._away.add(node_id)
         self._nodes[node_id].lose_connection()
 
@@ -105,13 +105,13 @@ class MemoryNetwork:
         return self._on_the_way.get((sender, receiver), 0)
 
     def enter(self, bus: MemoryBus) -> None:
-        """Let messages reach a node from now on."""
+        """Deliver messages to a node from now on."""
         if bus.node_id in self._nodes:
             raise RuntimeError(f"node {bus.node_id} runs twice")
         self._nodes[bus.node_id] = bus
 
     def leave(self, bus: MemoryBus) -> None:
-        """Let no message reach a node any more; nodes that have asked it learn that soon."""
+        """Stop delivering to a node; nodes that have asked it learn that soon."""
         del self._nodes[bus.node_id]
         for node_id, other in sorted(self._nodes.items()):
             if (bus.node_id, node_id) not in self._cut:
@@ -193,7 +193,7 @@ class MemoryBus(Exchange):
                 self.tell(node_id, message)
 
     def put(self, arrival: float, sender: int, frame: bytes | None) -> None:
-        """Have a frame arrive at a time of trio's clock."""
+        """Deliver a frame at a time of trio's clock."""
         heapq.heappush(self._arrivals, (arrival, next(self._order), sender, frame))
         self.look()
 

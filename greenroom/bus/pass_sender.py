@@ -23,7 +23,7 @@ class PassSender(trio.abc.Instrument):
         self._token: trio.lowlevel.TrioToken | None = None
 
     def add(self, wire: Flushable) -> None:
-        """Have a wire flushed at the end of this pass, if `run` runs."""
+        """Flush a wire at the end of this pass, if `run` runs."""
         self._wires.append(wire)
 
     async def run(self) -> NoReturn:

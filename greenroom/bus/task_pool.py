@@ -92,7 +92,7 @@ class TaskPool:
             self._jobs.popleft().end()
 
     def _call(self) -> None:
-        """Have one more task look for jobs."""
+        """Start one more task that looks for jobs."""
         self._called += 1
         if self._idle:
             trio.lowlevel.reschedule(self._idle.pop())

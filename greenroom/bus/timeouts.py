@@ -36,7 +36,7 @@ class Timeouts:
         self._wakes_at = float("inf")
 
     def add(self, at: float, limited: Limited) -> None:
-        """Have something end at a time of trio's clock, unless it is over by then."""
+        """End something at a time of trio's clock, unless it is over by then."""
         if len(self._heap) >= self._sorted_max:
             self._forget_what_is_over()
         heapq.heappush(self._heap, (at, next(self._numbers), limited))

@@ -204,7 +204,7 @@ class Balancing:
         return found
 
     async def _carry_out(self, chosen: WeighedMove) -> None:
-        """Have a shard moved by its owner."""
+        """Ask a shard's owner to move it."""
         move = chosen.move
         self._moving = chosen
         try:

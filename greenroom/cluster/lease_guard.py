@@ -55,7 +55,7 @@ class Guard(trio.abc.Instrument):
     # What is stopped.
 
     def stop_with(self, stop: Stop) -> None:
-        """Have a function called when the lease has run out, in the order of these calls.
+        """Add a function to call when the lease has run out, in the order of these calls.
 
         It is called outside of any task, must not wait, and should not raise.
         """

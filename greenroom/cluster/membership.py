@@ -193,7 +193,7 @@ class Membership:
         self.look_soon()
 
     def call_when_taken_over(self, tell: Callable[[int], object]) -> None:
-        """Have a function called with each node of which this one takes shards over."""
+        """Call a function with each node of which this one takes shards over."""
         self._when_taken_over.append(tell)
 
     def look_soon(self) -> None:

@@ -61,11 +61,11 @@ class BusEnd(Protocol):
         ...
 
     def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
-        """Have asks answered."""
+        """Set what answers asks."""
         ...
 
     def hear_with(self, handler: Callable[[int, bytes], None]) -> None:
-        """Have tells heard."""
+        """Set what takes tells."""
         ...
 
 
@@ -89,7 +89,7 @@ class Messenger:
         wire.hear_with(self._hear)
 
     def answer(self, kind: type[M], handler: Callable[[int, M], Awaitable[BusMessage]]) -> None:
-        """Have asks of one type answered.
+        """Set what answers asks of one type.
 
         Args:
             kind: the type.
@@ -99,7 +99,7 @@ class Messenger:
         self.know(kind)
 
     def hear(self, kind: type[M], handler: Callable[[int, M], None]) -> None:
-        """Have tells of one type heard; the handler must not raise."""
+        """Set what takes tells of one type; the handler must not raise."""
         self._hears[kind] = handler
         self.know(kind)
 

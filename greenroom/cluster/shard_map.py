@@ -230,7 +230,7 @@ class ShardMap(Generic[AnyNode]):
             self._tell()
 
     def call_when_gone(self, act: Callable[[int], None]) -> None:
-        """Have a function called once with the id of each node that ends; it must not raise."""
+        """Call a function once with the id of each node that ends; it must not raise."""
         self._when_gone.append(act)
 
     def open(self, shards: Iterable[int]) -> None:
@@ -247,7 +247,7 @@ class ShardMap(Generic[AnyNode]):
         self._tell()
 
     def begin_leaving(self, shards: Iterable[int]) -> None:
-        """Let no new connections in to shards of our own that are being handed over."""
+        """Refuse new connections to shards of our own that are being handed over."""
         self._leaving.update(shards)
 
     def shut(self, shards: Iterable[int]) -> None:

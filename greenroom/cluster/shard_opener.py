@@ -58,7 +58,7 @@ class ShardOpener:
         """How often a shard could not be brought up, and when to try again (trio's time)."""
 
     def look(self) -> None:
-        """Have the map looked at: something may be there to open."""
+        """Look at the map soon: there may be something to open."""
         self._wanted.set()
 
     def expect_audiences(

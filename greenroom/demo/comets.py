@@ -150,7 +150,7 @@ class Comets(RoomBehaviour[Sky]):
         ships[player_id] = ship
 
     def _fill(self, room: Room[Sky]) -> None:
-        """Have as many bots as are wanted beside the players."""
+        """Add or remove bots until there are as many as are wanted beside the players."""
         ships = room.state.ships
         bots = [player_id for player_id in ships if player_id < 0]
         wanted = max(0, room.state.ships_wanted - (len(ships) - len(bots)))

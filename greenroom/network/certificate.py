@@ -89,7 +89,7 @@ class Certificate:
         return self._loaded.realtime
 
     def reload(self) -> None:
-        """Have the files read soon, even if they seem unchanged."""
+        """Ask for the files to be read soon, even if they seem unchanged."""
         self._wanted.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -40,7 +40,7 @@ class Sender:
         self._task: trio.lowlevel.Task | None = None
 
     def add(self, wire: Flushable) -> None:
-        """Have a wire flushed in the next pass in which `run` runs."""
+        """Flush a wire in the next pass in which `run` runs."""
         self._wires.append(wire)
         task, self._task = self._task, None
         if task is not None:

@@ -151,7 +151,7 @@ def take_the_last(listener: socket.socket, take: Callable[[socket.socket, str], 
 
 
 def _let_nobody_in(listener: socket.socket) -> None:
-    """Have the kernel drop every packet to a listening socket, where it can.
+    """Make the kernel drop every packet to a listening socket, where it can.
 
     A client whose first packet is dropped sends it again, and is then refused. Some kernels permit
     a filter to root alone; then a connection may still come before the socket is closed.
@@ -164,7 +164,7 @@ def _let_nobody_in(listener: socket.socket) -> None:
 
 
 def stop_listening(listener: socket.socket) -> None:
-    """Have clients refused from now on, though other processes hold the same socket open.
+    """Refuse clients from now on, though other processes hold the same socket open.
 
     It cannot be undone: a socket that listens again gets no share of its port. Only Linux can do
     it; elsewhere clients wait until all processes have closed the socket.
@@ -174,7 +174,7 @@ def stop_listening(listener: socket.socket) -> None:
 
 
 def leave_unpaced(connected: socket.socket) -> None:
-    """Have data sent at once, where the system's congestion control would spread it over time.
+    """Send data at once, where the system's congestion control would spread it over time.
 
     BBR paces by the bandwidth that it has seen. On a quiet connection that is little, so a message
     is held back for tens of milliseconds without need. Reno is there on every Linux. For the few

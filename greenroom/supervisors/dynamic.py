@@ -337,7 +337,7 @@ class DynamicSupervisor(Generic[Role]):
     # The host of cells.
 
     def schedule(self, cell: Cell[Any]) -> None:
-        """Have a cell drained soon."""
+        """Queue a cell to be drained soon."""
         self._ready.append(cell)
         self._wake.set()
 

@@ -147,7 +147,7 @@ class ChildProcess:
         scope.cancel()
 
     async def _end(self, process: trio.Process, channel: Channel) -> None:
-        """Have it end, if it has not."""
+        """Make it end, if it has not."""
         if process.poll() is not None:
             return
         with suppress(ChannelClosed):

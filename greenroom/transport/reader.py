@@ -82,7 +82,7 @@ class _Room:
         """Sleepers by the numbers of their sockets."""
 
     def arm(self, sleeper: _Sleeper) -> None:
-        """Have the next turn look at a socket, whether or not it has been looked at already."""
+        """Look at a socket in the next turn, even if it has been looked at already."""
         self.epoll.modify(sleeper.number, _WHAT_COMES)
 
     def wake(self, sleeper: _Sleeper) -> None:
@@ -286,7 +286,7 @@ async def _until_pause_alone(connected: socket.socket, take: Take) -> float | No
 
 
 async def _until_pause(connected: socket.socket, room: _Room, take: Take) -> float | None:
-    """Have `take` called as long as it just reads; return any other result of it."""
+    """Call `take` as long as it just reads; return any other result of it."""
     number = connected.fileno()
     sleeper = _Sleeper(number, take)
     room.epoll.register(number, _WHAT_COMES)

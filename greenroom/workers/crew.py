@@ -211,7 +211,7 @@ class Worker:
         return True
 
     async def hand_over(self) -> None:
-        """Have it hand over to other machines, and wait until it has, or has ended."""
+        """Ask it to hand over to other machines, and wait until it has, or has ended."""
         self._handed_over = trio.Event()
         if self.is_up and await self.tell(LeaveCluster()):
             await self._handed_over.wait()
@@ -386,7 +386,7 @@ class Crew:
                 nursery.start_soon(worker.tell, message)
 
     async def hand_over(self) -> None:
-        """Have all workers hand over to other machines, and wait for it, within bounds.
+        """Ask all workers to hand over to other machines, and wait for it, within bounds.
 
         Cancellation: what has been handed over so far stays so.
         """

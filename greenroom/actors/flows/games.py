@@ -111,7 +111,7 @@ async def rotate_game_keys(
     kinds: Collection[KeyKind] = KEY_KINDS,
     keep_seconds: int = 0,
 ) -> None:
-    """Let these keys open a game.
+    """Replace keys of a game.
 
     Args:
         world: where.

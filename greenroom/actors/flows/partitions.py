@@ -52,7 +52,7 @@ def partition_of(world: World, player: PlayerView) -> int:
 
 
 async def move_to(world: World, player: PlayerView, place_id: str) -> None:
-    """Let a player live where a room or lobby is that they are about to sit in.
+    """Move a player to the partition of the room or lobby that they are about to join.
 
     Call it while the player's seat is claimed, so that they have none, and take none elsewhere.
 
@@ -85,7 +85,7 @@ async def _move(world: World, player_id: int, shard: int) -> None:
 
 
 async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Refused]) -> bool:
-    """Let a player who may be passive, or another node's, live where they are about to be seated.
+    """Move a player, who may be passive or another node's, to where they are about to sit.
 
     Args:
         world: where the room or lobby is.

@@ -105,7 +105,7 @@ def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Rol
 
 
 async def watch_silent_members(world: World, guard: EpochGuard = ALONE) -> None:
-    """Have every member looked at who is not online; run when all of these shards are restored."""
+    """Look at every member who is not online; run when all of these shards are restored."""
     monotonic, now = world.clock.monotonic(), world.clock.now()
     for place in (world.rooms, world.lobbies):
         for count, key in enumerate(place.seats.keys()):

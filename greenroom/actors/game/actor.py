@@ -249,7 +249,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(RotateGameKeys)
     def rotate_keys(self, command: RotateGameKeys) -> Changed[None]:
-        """Let new keys open the game."""
+        """Replace keys of the game."""
         return Changed(None, rules.decide_rotate_keys(self._original, command, self._clock.now()))
 
     @handles(RevokeOldKeys)

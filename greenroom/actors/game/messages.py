@@ -227,7 +227,7 @@ class ReadPlayerTag(Command[GameRole, int | None], frozen=True):
 
 
 class RotateGameKeys(Command[GameRole, None], frozen=True):
-    """Let new keys open the game; a key that is `None` stays.
+    """Replace the game's keys; where the new one is `None`, the key stays.
 
     Old keys of the same kind stop working, unless `keep_seconds` is above 0. Then the replaced
     key opens it for so long, and others for as long as they were to. Refused: TooManyOldKeys.

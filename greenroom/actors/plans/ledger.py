@@ -216,7 +216,7 @@ class GameUsage:
             self._online_from.subtract(key)
 
     def check_storage(self, more_bytes: int) -> None:
-        """Let so much more be stored; what shrinks, or stays as large, always may.
+        """Admit so many more stored bytes; none or fewer always pass.
 
         Raises:
             StorageLimitReached: the plan allows no more.
@@ -369,7 +369,7 @@ class Ledger:
             raise TooManyGames
 
     def check_document(self, game_id: int, document_bytes: int) -> None:
-        """Let a game have a document so large; one that is no larger than before always may be.
+        """Admit a game's document of this size; one that is no larger than before always passes.
 
         Raises:
             GamesHoldTooMuch: the documents of all games would hold more than they may.

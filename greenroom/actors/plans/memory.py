@@ -75,7 +75,7 @@ class Memory:
         return size_max
 
     def check(self, owner: OwnerUsage, share: str, more_bytes: int, part: float = 1.0) -> None:
-        """Let so many bytes more be held; less always may.
+        """Admit so many more bytes; fewer always pass.
 
         Args:
             owner: whose.
@@ -104,7 +104,9 @@ class Memory:
         held = owner.bytes_held[self.kind]
         return owner.lacks(kind, (held + more) / part - held)
 
-    def _find_objection(self, owner: OwnerUsage, share: str, more: int, part: float) -> Objection | None:
+    def _find_objection(
+        self, owner: OwnerUsage, share: str, more: int, part: float
+    ) -> Objection | None:
         """Return the first limit that so many bytes more would exceed, None for none."""
         plan_max: float = getattr(owner.limits, self._limit)
         server_max = self.size_max

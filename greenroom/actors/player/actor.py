@@ -331,7 +331,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(SavePresence)
     def save_presence(self, command: SavePresence) -> Changed[None]:
-        """Have the last sign of life written to the database."""
+        """Queue the last sign of life for the database."""
         player = self._player
         saved = PlayerPresenceSaved(player.player_id, player.is_online, player.last_heartbeat)
         return Changed(None, saved)
@@ -348,7 +348,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(RotateToken)
     def rotate_token(self, command: RotateToken) -> Changed[None]:
-        """Let only the new token open the account."""
+        """Replace the token of the account."""
         now = self._clock.now()
         event = rules.decide_rotate(self._player, command.old_hash, command.new_hash, now)
         return Changed(None, event)

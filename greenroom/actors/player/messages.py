@@ -410,4 +410,4 @@ class LeaveIfStale(Command[PlayerRole, bool], frozen=True):
 
 
 class SavePresence(Command[PlayerRole, None], frozen=True):
-    """Have the times of the last signs of life written soon."""
+    """Queue the time of the last sign of life to be written."""

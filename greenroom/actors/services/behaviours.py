@@ -189,7 +189,7 @@ class BehaviourService:
         return KnownStats(stats, last_written(results, room_id))
 
     def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:
-        """Have a room told the stats of these members, from the database if need be."""
+        """Tell a room the stats of these members, from the database if need be."""
         self._stale.setdefault(room_id, set()).update(player_ids)
         self._stale_waiter.unpark_all()
 

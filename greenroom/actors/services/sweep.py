@@ -99,15 +99,12 @@ async def sweep(world: World) -> None:
 
 
 async def save_presence(world: World) -> None:
-    """Have the last signs of life written of all who gave one since this was last called."""
+    """Queue the last signs of life of all players who gave one since the last call."""
     await _tell_each(world, world.player_index.take_unsaved(), SavePresence())
 
 
 async def save_presence_of(world: World, shard: int) -> None:
-    """Have the last signs of life written of all in a shard who gave one since they were written.
-
-    They are queued when this returns.
-    """
+    """Queue the last signs of life of all players of a shard who gave one since the last time."""
     unsaved = world.player_index.take_unsaved_of(world.players.keys_of(shard))
     for count, player_id in enumerate(unsaved, 1):
         world.players.run_now(player_id, SavePresence())

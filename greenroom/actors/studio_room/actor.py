@@ -504,7 +504,7 @@ class StudioRoomActor(ResultsActor):
         self._wake_ticks()
 
     def _wake_ticks(self) -> None:
-        """Have the next tick come in time; none while nobody is online."""
+        """Set the timer of the next tick; none while nobody is online."""
         ticks, room = self._ticks, self._state
         if ticks is None or room is None or self._is_ticking:
             return
@@ -566,7 +566,7 @@ class StudioRoomActor(ResultsActor):
                 sync.publish()
 
     def _defer(self, command: NoteConnection | TakeResult) -> Changed[None]:
-        """Have a command come again once the circuit is closed, if there is a behaviour."""
+        """Repeat a command once the circuit is closed, if there is a behaviour."""
         if self.host is not None:
             self._circuit.defer(command)
         return Changed(None)

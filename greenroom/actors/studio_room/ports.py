@@ -68,5 +68,5 @@ class Studio(Protocol):
         ...
 
     def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:
-        """Have a room told the stats of these members, from the database if need be."""
+        """Tell a room the stats of these members, from the database if need be."""
         ...

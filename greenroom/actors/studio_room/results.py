@@ -54,7 +54,7 @@ class ResultsActor(RoomActor):
         self._refresh_stats(room)
 
     def _refresh_stats(self, room: Room) -> None:
-        """Have the room told its members' stats, because they may have changed in the meantime."""
+        """Ask for the members' stats, because they may have changed in the meantime."""
         if self._reads_stats and room.members:
             self._studio.refresh_stats(room.room_id, room.members)
 

@@ -59,11 +59,11 @@ class Views:
         self._seen: dict[int, _Seen] = {}
 
     def forget(self, player_id: int) -> None:
-        """Have a member told everything next time."""
+        """Note that a member needs the whole state next time."""
         self._seen.pop(player_id, None)
 
     def forget_all(self) -> None:
-        """Have everybody told everything next time."""
+        """Note that everybody needs the whole state next time."""
         self._seen.clear()
 
     def advance(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
@@ -239,7 +239,7 @@ class StateSync:
         self._views.forget_all()
 
     def forget(self, player_id: int) -> None:
-        """Have a member told everything next time: they are new, or have lost their place."""
+        """Send a member the whole state next time: they are new, or have lost their place."""
         self._views.forget(player_id)
 
     def publish(self) -> None:

@@ -246,7 +246,7 @@ class Leaderboards:
         self.tops.clear()
 
     def _give_up_waiting(self, game_id: int) -> None:
-        """Have no build begin that waits: whoever wants it still is to ask again."""
+        """Drop the builds that wait: whoever still wants one asks again."""
         queue = self._queues.get(game_id)
         for build in () if queue is None else queue.builds.values():
             if build.index is None:

@@ -164,7 +164,7 @@ class World(msgspec.Struct, kw_only=True):
         return Tenure(ownership, shard)
 
     def join(self, others: OtherNodes) -> None:
-        """Have other nodes from now on; before, there was nobody to ask."""
+        """Set the way to other nodes; before this, there is nobody to ask."""
         self.others = others
 
     def require_home(self, game_id: int, vouched: int = 0) -> None:

@@ -44,7 +44,7 @@ class _Open:
             self.used_at = trio.current_time()
 
     def expire(self) -> None:
-        """Have it dropped with those that nobody reads."""
+        """Mark it to be dropped with those that nobody reads."""
         self.used_at = -math.inf
 
 
@@ -98,7 +98,7 @@ class OpenAnswers:
         return Part(body)
 
     def note_dropped(self, reader: int, number: int) -> None:
-        """Have `drop_idle` drop an answer that its reader does not want any more."""
+        """Leave an answer that its reader does not want any more to `drop_idle`."""
         found = self._open.get((reader, number))
         if found is not None:
             found.expire()
@@ -195,7 +195,7 @@ class RemoteParts:
         return part
 
     async def aclose(self) -> None:
-        """Let the other node drop what was not asked for."""
+        """Tell the other node to drop what was not asked for."""
         if not self._is_over:
             self._is_over = True
             self._drop()

@@ -299,7 +299,7 @@ class SetPlan(Operation[Owner], frozen=True):
 
 
 class ApplyPlan(Operation[None], frozen=True):
-    """Have a node's active games know an owner's plan; for `SetPlan`, from node to node."""
+    """Tell a node's active games their owner's plan; for `SetPlan`, from node to node."""
 
     name: ClassVar[str] = "owner.apply_plan"
     owner: str

@@ -148,7 +148,7 @@ async def set_plan(context: AdminContext, ask: messages.SetPlan) -> messages.Own
 
 
 async def apply_plan(context: AdminContext, ask: messages.ApplyPlan) -> None:
-    """Have this node's active games know a plan that another node has set."""
+    """Tell this node's active games a plan that another node has set."""
     owner = await _owner_named(context, ask.owner)
     await game_flows.set_plan(context.world, owner.owner_id, ask.plan)
 

@@ -417,7 +417,7 @@ class Connection:
         )
 
     async def _answer(self, *, body_too_large: bool = False) -> None:
-        """Have the parser's request answered."""
+        """Answer the parser's request."""
         parser, context = self._parser, self._context
         self.phase = ANSWERING
         self.since = context.reaper.now

@@ -183,7 +183,7 @@ class SocketWire:
         return data
 
     def put_back(self, data: bytes) -> None:
-        """Have what was received early received by the task."""
+        """Give the task what was received early."""
         self._early = data
 
     def post_early(self, data: bytes) -> None:
@@ -281,7 +281,7 @@ class SocketWire:
         self._close()
 
     def give(self, give: Callable[[socket.socket], bool]) -> bool:
-        """Let another process have the connection; return whether it takes it.
+        """Offer the connection to another process; return whether it takes it.
 
         If it does, this end is closed, and the other process goes on with the same connection.
 
@@ -302,7 +302,7 @@ class SocketWire:
         self._socket.close()
 
     def _let_go(self) -> None:
-        """Have the socket watched no longer.
+        """Stop watching the socket.
 
         Whoever turns away and this object hold each other, like `RequestParser` and its parser.
         """

@@ -101,7 +101,7 @@ class Turns(Generic[Session]):
         address: Address,
         now: float,
     ) -> None:
-        """Have a packet taken in when it is its room's turn, or drop it when it is too late.
+        """Queue a packet for its room's turn, or drop it when it is too late.
 
         If more than `PACKETS_A_TURN_MAX` packets wait for a room's turn, the oldest of the same
         session is dropped. Packets are not authenticated yet here, so whoever sends packets in a
@@ -117,7 +117,7 @@ class Turns(Generic[Session]):
             self._enqueue(room)
 
     def add_departing(self, room: QueuedRoom[Session], session: Session) -> None:
-        """Have a session send when it is its room's turn; add it once, while it has something."""
+        """Queue a session to send in its room's turn; add it once, while it has something."""
         room.departing.append(session)
         if not room.is_waiting:
             self._enqueue(room)

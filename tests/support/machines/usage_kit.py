@@ -198,7 +198,9 @@ class NodeUsage:
         game = self._memory.all_games.get(game_id)
         return None if game is None else len(game.data)
 
-    async def sum_player_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+    async def sum_player_bytes(
+        self, game_id: int, after_id: int, limit: int
+    ) -> tuple[int, int, int]:
         page = await self._memory.load_players_page(game_id, after_id, limit)
         whole = [self._memory.players[one.player_id] for one in page]
         size = sum(player_bytes(one.player_name, one.player_data) for one in whole)

@@ -51,7 +51,7 @@ async def change_game(world: World, game_id: int, command: Command[GameRole, Rep
 
 
 async def drop_copies(world: World, game_id: int) -> None:
-    """Have the copies of a game on other nodes dropped; only if there can be any.
+    """Drop the copies of a game on other nodes, if there can be any.
 
     Raises:
         CommitUnsettled: there may be some left.
@@ -67,7 +67,7 @@ def _may_have_copies(world: World, game_id: int) -> bool:
 
 
 async def _drop_all(world: World, game_id: int) -> None:
-    """Have all copies of a game dropped; see `drop_copies`."""
+    """Drop all copies of a game; see `drop_copies`."""
     others, question = world.others, DropCopy(game_id)
     assert others is not None
     await drop_copy(
