@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ PACKAGE = ROOT / "greenroom"
 VERBS = Path(__file__).with_name("verbs.txt")
 
 PREDICATES = frozenset({"is", "has", "may", "can", "must"})
+PROPERTY = r"property|\.setter"
 HOOK = "on"
 """Called when that happens, as `on_join`."""
 
@@ -62,7 +64,7 @@ def methods_of(path: str, text: str) -> Iterator[Method]:
             for node in outer.body:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     decorators = " ".join(map(ast.unparse, node.decorator_list))
-                    if not node.name.startswith("__") and "property" not in decorators:
+                    if not node.name.startswith("__") and not re.search(PROPERTY, decorators):
                         docstring = ast.get_docstring(node) or ""
                         yield Method(path, node.lineno, node.name, docstring)
 
@@ -97,6 +99,8 @@ class Room:
     def members(self): """Return who is in it."""
     @property
     def _host(self): ...
+    @_host.setter
+    def _host(self, host): ...
 '''
     found = [method.name for method in methods_of("x.py", text) if not is_well_named(method)]
     assert found == ["_members", "cleanup"]

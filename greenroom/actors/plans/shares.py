@@ -159,10 +159,10 @@ class OwnerShares:
 
     def within(self, limits: PlanLimits) -> PlanLimits:
         """Return what this node may use of a plan."""
-        found = {f"{kind}_max": self._within(kind, limits) for kind in KINDS}
+        found = {f"{kind}_max": self._find_max(kind, limits) for kind in KINDS}
         return msgspec.structs.replace(limits, **found)
 
-    def _within(self, kind: Kind, limits: PlanLimits) -> float:
+    def _find_max(self, kind: Kind, limits: PlanLimits) -> float:
         limit: float = getattr(limits, f"{kind}_max")
         return limit if math.isinf(limit) else min(limit, self._shares[kind])
 

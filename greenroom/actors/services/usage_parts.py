@@ -96,9 +96,9 @@ class UsageParts:
     def leave(self, game_id: int) -> None:
         """Count a game no more; call it before the ledger forgets it."""
         if game_id in self._ledger.spread:
-            part = self._part(game_id)
+            part = self._get_part(game_id)
             del self._parts[game_id]
-            part.final = self._row(part)
+            part.final = self._make_row(part)
             self._left.append(part)
 
     async def save(self) -> None:
@@ -110,10 +110,10 @@ class UsageParts:
         if not self._ledger.spread and not self._parts and not self._left:
             return
         async with self._turn:
-            parts = [*self._own(), *self._left]
+            parts = [*self._list_own(), *self._left]
             await self._adopt([part for part in parts if part.is_unsure])
             for portion in _portions(filter(self._is_changed, parts)):
-                rows = [self._row(part) for part in portion]
+                rows = [self._make_row(part) for part in portion]
                 await self._records.save_parts(rows)
                 for part, row in zip(portion, rows, strict=True):
                     part.saved = row
@@ -132,7 +132,7 @@ class UsageParts:
         """
         if self._ledger.spread:
             async with self._turn:
-                homes = [part for part in self._own() if self._is_home(part.game)]
+                homes = [part for part in self._list_own() if self._is_home(part.game)]
                 await self._adopt([part for part in homes if not self._is_behind(part)])
 
     @property
@@ -182,13 +182,13 @@ class UsageParts:
             written_bytes=final.written_bytes + written_bytes * is_today,
         )
 
-    def _own(self) -> list[_Part]:
+    def _list_own(self) -> list[_Part]:
         """Return the parts of all games here; those of deleted games are forgotten."""
         spread = self._ledger.spread
         self._parts = {i: part for i, part in self._parts.items() if i in spread}
-        return [self._part(game_id) for game_id in spread]
+        return [self._get_part(game_id) for game_id in spread]
 
-    def _part(self, game_id: int) -> _Part:
+    def _get_part(self, game_id: int) -> _Part:
         game, part = self._ledger.usage_of_game(game_id), self._parts.get(game_id)
         if part is None:
             self._stays += 1
@@ -198,7 +198,7 @@ class UsageParts:
     def _is_home(self, game: GameUsage) -> bool:
         return self._ownership is None or self._ownership.owns(game.shards[0])
 
-    def _row(self, part: _Part) -> PartRow:
+    def _make_row(self, part: _Part) -> PartRow:
         game = part.game
         return part.final or PartRow(
             game_id=game.game_id,
@@ -211,7 +211,7 @@ class UsageParts:
 
     def _is_changed(self, part: _Part) -> bool:
         """Return whether a part must be written; a new day alone is nothing to write."""
-        row, saved = self._row(part), part.saved
+        row, saved = self._make_row(part), part.saved
         counts = row.calls, row.storage_bytes, row.written_bytes
         return counts != (saved.calls, saved.storage_bytes, saved.written_bytes) or (
             row.day != saved.day and (row.calls, row.written_bytes) != (0, 0)
