@@ -115,7 +115,7 @@ class Clustering:
         self._world = world
         self.bus = _bus(settings, session, options.bus_directory)
         self._messenger = Messenger(self.bus)
-        self.passing = ConnectionPassing(session.node_id, options.bus_directory, self._stayers)
+        self.passing = ConnectionPassing(session.node_id, options.bus_directory, self._list_stayers)
         self._shards = ShardMap[NodeRow](session.node_id)
         self._shards.call_when_gone(self.bus.give_up)
         self._guard = Guard(LEASE_SECONDS)
@@ -222,7 +222,7 @@ class Clustering:
         """Return the hosts by which the machines reach each other; none if there is but one."""
         return {host for row in self._shards.nodes() if (host := row.addresses.get(HOST))}
 
-    def _stayers(self) -> list[int]:
+    def _list_stayers(self) -> list[int]:
         """Return the workers of this machine that take connections when this one leaves."""
         if not self.membership.is_draining:  # if all stop, nobody hands anything over
             return []

@@ -61,7 +61,7 @@ class ConnectionPassing:
             directory: the bus's; see `UnixBus`.
             stayers: returns the nodes of this machine that stay while this one stops.
         """
-        self._stayers = stayers
+        self._list_stayers = stayers
         self._given_any = 0
         self._directory = directory
         self._node_id = node_id
@@ -78,7 +78,7 @@ class ConnectionPassing:
 
     def give_any(self, connected: socket.socket, peer: str) -> bool:
         """See `OtherWorkers`; the nodes that stay take turns."""
-        nodes = self._stayers()
+        nodes = self._list_stayers()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as through:
             for _ in nodes:
                 self._given_any += 1

@@ -103,7 +103,7 @@ def _unsaved(node: SimNode) -> int:
     """Return how many calls a node has counted and not written."""
     parts = node.keeper.usage._parts
     held = [*parts._parts.values(), *parts._left]
-    return sum(max(0, parts._row(part).calls - part.saved.calls) for part in held)
+    return sum(max(0, parts._make_row(part).calls - part.saved.calls) for part in held)
 
 
 def _has_ended(node: SimNode) -> bool:
