@@ -10,7 +10,7 @@ import argparse
 import base64
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -196,7 +196,7 @@ async def take_game(browser: Browser, address: dict[str, str]) -> dict[str, byte
 
 
 @contextmanager
-def serve_client(tutorial: str, project: str, http: str) -> Iterator[str]:
+def serve_client(tutorial: str, project: str, http: str) -> Generator[str]:
     """Serve the page that a tutorial writes; it calls the server at `http`."""
     with tempfile.TemporaryDirectory(prefix="greenroom-client-") as directory:
         client = Path(directory) / project / "client"

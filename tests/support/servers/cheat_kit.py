@@ -73,13 +73,16 @@ class TableServer(Protocol):
     @property
     def address(self) -> tuple[str, int]:
         """Return host and port of HTTP."""
+        ...
 
     @property
     def ready(self) -> dict[str, Any]:
         """Return its addresses."""
+        ...
 
     def new_game(self) -> Game:
         """Return a game to play."""
+        ...
 
 
 class Seat:
