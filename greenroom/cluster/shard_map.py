@@ -7,6 +7,7 @@ replaces newer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -61,6 +62,7 @@ class ShardMap(Generic[AnyNode]):
         self._gone: set[int] = set()
         self._when_gone: list[Callable[[int], None]] = []
         self._changed = trio.Event()
+        self._waited_for = Counter[int]()
 
     # Questions.
 
@@ -109,6 +111,10 @@ class ShardMap(Generic[AnyNode]):
         """Return the shards of a node, in order."""
         return sorted(s for s, owner in self._owners.items() if owner.node_id == node_id)
 
+    def is_waited_for(self, shard: int) -> bool:
+        """Return whether anybody waits for an owner of a shard that serves it."""
+        return shard in self._waited_for
+
     def unclaimed(self) -> list[int]:
         """Return the shards that no node has ever had, in order."""
         return [s for s in range(SHARDS) if self._owners.get(s, UNKNOWN).node_id is None]
@@ -146,13 +152,19 @@ class ShardMap(Generic[AnyNode]):
 
         Cancellation ends the wait.
         """
-        with trio.move_on_after(max(seconds_max, 0.0)):
-            while (node_id := self._find_server(shard)) is None:
-                if self._is_suspended and self.owns(shard):
-                    break
-                await self._changed.wait()
-            else:
-                return node_id
+        self._waited_for[shard] += 1
+        try:
+            with trio.move_on_after(max(seconds_max, 0.0)):
+                while (node_id := self._find_server(shard)) is None:
+                    if self._is_suspended and self.owns(shard):
+                        break
+                    await self._changed.wait()
+                else:
+                    return node_id
+        finally:
+            self._waited_for[shard] -= 1
+            if not self._waited_for[shard]:
+                del self._waited_for[shard]
         raise NoOwner(f"shard {shard} has no owner yet; try again in a moment")
 
     async def wait_until_left(self, shard: int, seconds_max: float) -> None:

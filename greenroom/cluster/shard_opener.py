@@ -2,7 +2,7 @@
 
 This is the same at a start, after a take-over or a hand-over to this node, and after its lease had
 run out and nobody took its shards. What fails is tried again. A shard that cannot be brought up
-holds up no other.
+holds up no other. Those that calls wait for come first.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ class ShardOpener:
         pending = self.pending()
         self._failures = {s: f for s, f in self._failures.items() if s in pending}
         ready = [s for s in sorted(pending) if s not in self._failures]
+        ready = list(filter(self._shards.is_waited_for, ready)) or ready
         if ready:
             return {s: pending[s] for s in ready[:BATCH_SHARDS]}
         due = [s for s, (_, at) in self._failures.items() if at <= now]

@@ -119,6 +119,22 @@ async def test_a_reaped_worker_is_taken_over_at_once(autojump_clock: Clock) -> N
         assert await three.read(7) == 1
 
 
+async def test_shards_that_calls_wait_for_are_opened_before_all_others(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (cluster, (one, two)):
+        cluster.sizes = dict.fromkeys(range(SHARDS), 300)  # a group of 64 takes 4.8 s to bring up
+        last = two.shards.shards_of(two.node_id)[-1]
+        await two.kill(session_lingers=True)
+        one.shards.note_gone(two.node_id)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.read, last)
+            await trio.testing.wait_all_tasks_blocked()
+            one.membership.note_dead(two.node_id)
+            assert await seconds_until(lambda: one.shards.is_mine(last)) < 0.3
+        await seconds_until(cluster.is_served, 60.0)
+
+
 async def test_a_killed_node_is_missed_by_postgres_and_the_bus_together(
     autojump_clock: Clock,
 ) -> None:
