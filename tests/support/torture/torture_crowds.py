@@ -63,12 +63,12 @@ class Member:
         self._calls[-1] += [trio.current_time(), status]
         if status == 200:
             return answer
-        assert status in {429, 500}, (path, body, status, answer, self._lately())
+        assert status in {429, 500}, (path, body, status, answer, self.lately())
         self._crowd.refused += 1
         await trio.sleep(BREATH_SECONDS)
         return None
 
-    def _lately(self) -> str:
+    def lately(self) -> str:
         """Return this member's last calls: when each began and ended, and its status, if any."""
         began = self._calls[0][0]
         return "; ".join(
@@ -272,13 +272,16 @@ class Connected(Crowd):
             jumps = self.clock_jumps
             token = str((await guest.insist("POST", TOKEN))["token"])
             for _ in range(dice.randrange(1, 4)):
-                is_good = await self._admitted(token)
-                assert is_good or jumps != self.clock_jumps, "a good token was refused"
+                refusal = await self._refusal(token)
+                assert refusal is None or jumps != self.clock_jumps, (
+                    f"a good token was refused: {refusal}; {guest.lately()}"
+                )
                 await trio.sleep(dice.uniform(0, 0.3))
             await self._leave(guest)
             if dice.random() < 0.5:  # to have a seat again makes no old token good
                 await guest.settle_in(f"{ROOMS}/{room_id}/join")
-            assert not await self._admitted(token), "the token of one who has left was good"
+            refusal = await self._refusal(token)
+            assert refusal is not None, "the token of one who has left was good"
             self.acknowledged += 1
             self.checked += 1
         for member in (host, guest):
@@ -296,14 +299,14 @@ class Connected(Crowd):
                     await guest.call("POST", f"{ROOMS}/leave")
             await trio.sleep(BREATH_SECONDS)
 
-    async def _admitted(self, token: str) -> bool:
-        """Return whether a token opens a connection, as soon as the server can tell."""
+    async def _refusal(self, token: str) -> str | None:
+        """Return why a token opens no connection, as soon as the server says so; else None."""
         while True:
             await self.up.wait()
             url = urlsplit(str(self.server.ready["realtime"]))
             assert url.hostname is not None
             assert url.port is not None
-            found: list[bool] = []
+            found: list[str | None] = []
             try:
                 with trio.move_on_after(DIAL_SECONDS_MAX):
                     async with await trio.open_tcp_stream(url.hostname, url.port) as stream:
@@ -317,8 +320,8 @@ class Connected(Crowd):
             await trio.sleep(BREATH_SECONDS)
 
 
-async def _show_token(stream: trio.SocketStream, token: str, found: list[bool]) -> None:
-    """Begin a connection; note whether the token is good, if the server says so.
+async def _show_token(stream: trio.SocketStream, token: str, found: list[str | None]) -> None:
+    """Begin a connection; note why the token is not good, or None, if the server says so.
 
     The stream is the caller's to close: the library leaves it open if the handshake fails.
     """
@@ -328,12 +331,13 @@ async def _show_token(stream: trio.SocketStream, token: str, found: list[bool]) 
             nursery, stream, "test", "/", extra_headers=headers
         )
         try:
-            found.append(json.loads(await connection.get_message())["type"] == "connected")
+            kind = json.loads(await connection.get_message())["type"]
+            found.append(None if kind == "connected" else str(kind))
             await connection.aclose()
         except trio_websocket.ConnectionClosed:
             reason = connection.closed
             if reason is not None and reason.code == NOT_ADMITTED:
-                found.append(False)
+                found.append(str(reason.reason))
         nursery.cancel_scope.cancel()
 
 
