@@ -219,7 +219,9 @@ class LobbyActor(Actor[LobbyRole]):
         """Create the lobby."""
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
-        event = rules.decide_create(command, self._clock.now())
+        clock = self._clock
+        created_us = self._index.next_creation(clock.time())
+        event = rules.decide_create(command, clock.now(), created_us)
         lobby = rules.new_lobby(event)
         self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
         self._ask_behaviour(lobby)

@@ -39,6 +39,9 @@ class LobbyCreated(Event, frozen=True, kw_only=True):
     rules: bytes
     host: NewMember
     at: int
+    created_us: int = 0
+    """Microseconds since the Unix epoch, more than of lobbies that its node made before; 0 if that
+    was not noted yet."""
 
 
 class LobbyTokenRenewed(Event, frozen=True):

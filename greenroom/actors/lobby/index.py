@@ -19,8 +19,7 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         """Start empty, with a table of seats of its own unless one is given; see `SeatIndex`."""
         super().__init__(SeatTable() if seats is None else seats, holdings)
         self._rooms: dict[str, str] = {}
-        self._numbers: dict[str, int] = {}
-        self._numbered = 0
+        self._created_us = 0
         self._requests: dict[str, str] = {}
         self._requests_in: dict[str, frozenset[str]] = {}
         self._pending: dict[int, dict[str, None]] = {}
@@ -37,6 +36,15 @@ class LobbyIndex(SeatIndex[LobbyListing]):
     def list_started(self) -> list[tuple[str, str]]:
         """Return the lobbies that have started and not ended, and their rooms."""
         return list(self._rooms.items())
+
+    def next_creation(self, seconds: float) -> int:
+        """Return the microsecond in which a lobby is made now: each is later than the last.
+
+        Args:
+            seconds: now, since the Unix epoch.
+        """
+        self._created_us = max(self._created_us + 1, int(seconds * 1_000_000))
+        return self._created_us
 
     def show(self, lobby: Lobby) -> list[int]:
         """Take note of a lobby as it is now; called by its actor.
@@ -63,20 +71,16 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         )
 
     def _find_place(self, lobby: Lobby) -> Place | None:
-        """Return where a lobby is listed: oldest first, as they came where seconds are equal."""
+        """Return where a lobby is listed: oldest first, at every node alike."""
         if not lobby.is_open or len(lobby.members) >= lobby.max_players:
             return None
-        number = self._numbers.get(lobby.lobby_id)
-        if number is None:
-            self._numbered += 1
-            number = self._numbers[lobby.lobby_id] = self._numbered
-        return Place((lobby.created_at, number), "", lobby.lobby_id, lobby.lobby_name.casefold())
+        rank = lobby.created_at, lobby.created_us
+        return Place(rank, "", lobby.lobby_id, lobby.lobby_name.casefold())
 
     def forget(self, key: str) -> None:
         """Forget a lobby that left memory, its seats and its requests."""
         super().forget(key)
         self._rooms.pop(key, None)
-        self._numbers.pop(key, None)
         self._note_requests(key, [])
         self._note_pending(key, {})
 

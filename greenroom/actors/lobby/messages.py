@@ -39,6 +39,8 @@ class LobbyListing(msgspec.Struct, frozen=True, kw_only=True):
     host_id: int
     host_name: str
     created_at: int
+    created_us: int = 0
+    """The same more exactly, so that lists of several nodes have one order; see `LobbyCreated`."""
 
 
 class LobbyOpened(msgspec.Struct, frozen=True):

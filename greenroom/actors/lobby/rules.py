@@ -126,8 +126,8 @@ def require_host(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewMem
     return member
 
 
-def decide_create(command: CreateLobby, now: int) -> LobbyCreated:
-    """Open a lobby.
+def decide_create(command: CreateLobby, now: int, created_us: int = 0) -> LobbyCreated:
+    """Open a lobby; the times are Unix seconds, and microseconds as `LobbyCreated` has them.
 
     Raises:
         MaxPlayersOutOfRange: the lobby's size is too small or too large.
@@ -149,6 +149,7 @@ def decide_create(command: CreateLobby, now: int) -> LobbyCreated:
         rules=command.rules,
         host=command.host,
         at=now,
+        created_us=created_us,
     )
 
 
@@ -448,6 +449,7 @@ def new_lobby(event: LobbyCreated) -> Lobby:
         rules=event.rules,
         host_id=event.host.player_id,
         created_at=event.at,
+        created_us=event.created_us,
         version=1,
         members={event.host.player_id: event.host},
     )

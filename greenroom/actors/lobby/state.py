@@ -64,6 +64,8 @@ class Lobby(msgspec.Struct, kw_only=True):
     rules: bytes
     host_id: int
     created_at: int
+    created_us: int = 0
+    """See `LobbyCreated`."""
     version: int = 0
     """How many events made this state: the sequence of the last in the journal."""
     members: dict[int, NewMember] = {}

@@ -25,6 +25,7 @@ def view_listing(lobby: Lobby) -> LobbyListing:
         host_id=lobby.host_id,
         host_name="" if host is None else host.player_name,
         created_at=lobby.created_at,
+        created_us=lobby.created_us,
     )
 
 

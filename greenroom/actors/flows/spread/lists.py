@@ -105,9 +105,10 @@ def _order_of_room(room: RoomListing) -> tuple[int, str, str]:
     return -room.current_players, room.room_name, room.room_id
 
 
-def _order_of_lobby(found: ListedLobby) -> int:
-    """Return the second of its creation; lobbies of one second stay as each node has them."""
-    return found.lobby.created_at
+def _order_of_lobby(found: ListedLobby) -> tuple[int, int, str]:
+    """Return what each node orders its lobbies by."""
+    lobby = found.lobby
+    return lobby.created_at, lobby.created_us, lobby.lobby_id
 
 
 def _merge(
