@@ -16,6 +16,7 @@ from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
 from greenroom.actors.plans.holdings import Holdings
+from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
@@ -24,6 +25,7 @@ from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.usage import UsageService
+from greenroom.actors.world.departures import Departures
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
 from greenroom.actors.world.leaderboards import Leaderboards, own_partitions
 from greenroom.actors.world.loaders import (
@@ -114,6 +116,20 @@ def _friendships(
     )
 
 
+def _ranking(
+    settings: Settings, storage: Storage, ledger: Ledger, own: Ownership | None
+) -> tuple[Leaderboards, Departures | None]:
+    """Return the leaderboards, and what tells other nodes of players who move there, if any."""
+    ranked = own_partitions(ledger, own)
+    leaderboards = Leaderboards(storage.accounts, _build_charges(settings), ranked)
+    storage.committer.observe(leaderboards.note_durable)
+    if own is None:
+        return leaderboards, None
+    departures = Departures(leaderboards, ranked)
+    storage.committer.observe(departures.note_durable)
+    return leaderboards, departures
+
+
 class ActorSystem:
     """Storage, the actors on it, and the world that flows see."""
 
@@ -141,12 +157,10 @@ class ActorSystem:
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock, own)
-        charges, ranked = _build_charges(settings), own_partitions(ledger, own)
-        leaderboards = Leaderboards(accounts, charges, ranked)
+        leaderboards, departures = _ranking(settings, self.storage, ledger, own)
         player_index = PlayerIndex(ledger, self._passivate_early, leaderboards.note_loaded)
         game_index, seats, holdings = GameIndex(ledger), SeatTable(), Holdings(ledger)
         self.hub = Hub()
-        committer.observe(leaderboards.note_durable)
         load_player = player_loader(accounts, player_index, clock)
         self.players = DynamicSupervisor("player", load_player, committer, ownership=own)
         load_game = game_loader(accounts, game_index, clock, own)
@@ -184,6 +198,7 @@ class ActorSystem:
             realtime_address=realtime_address,
             settings=actor_settings.world_settings(settings),
             ownership=own,
+            departures=departures,
             wait_settled=committer.wait_settled,
             take_shares=self.usage.shares.take_needed,
         )

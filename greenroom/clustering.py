@@ -19,6 +19,7 @@ import trio
 from greenroom.actor_system import ActorSystem
 from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.services.shard_keeper import ShardKeeper
+from greenroom.actors.services.strays import Strays
 from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus, prepare_directory
 from greenroom.cluster.asking import Asking
@@ -107,7 +108,7 @@ class Clustering:
             keeper: brings shards up and lets them go.
         """
         session, world = system.storage.session, system.world
-        shared, homes = session.installation, DatabaseHomes(system.storage.loaders)
+        shared, self._homes = session.installation, DatabaseHomes(system.storage.loaders)
         self._settings = settings
         self._name = options.name
         self._parent_told = options.parent_told
@@ -118,6 +119,8 @@ class Clustering:
         self.passing = ConnectionPassing(session.node_id, options.bus_directory, self._list_stayers)
         self._shards = ShardMap[NodeRow](session.node_id)
         self._shards.call_when_gone(self.bus.give_up)
+        self._strays = Strays(world)
+        self._shards.call_when_gone(self._strays.note_gone)
         self._guard = Guard(LEASE_SECONDS)
         residents = WorldResidents(world, keeper, system.storage, system.hub)
         self.membership = Membership(
@@ -151,7 +154,6 @@ class Clustering:
         self._lines = RelayLines(
             session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )
-        self._homes = homes
         self._neighbours = Neighbours(
             session.node_id, session.identity, system.storage.nodes.read_nodes, self._messenger
         )
@@ -171,11 +173,18 @@ class Clustering:
         return [
             ChildSpec("bus", self.bus),
             ChildSpec("neighbours", self._neighbours, Restart.TRANSIENT),
+            *self._movers(),
             ChildSpec("membership", self.membership),
             ChildSpec("peers", self.peers),
             ChildSpec("shards", _Served(self.membership)),
             ChildSpec("balance", self._balancing),
         ]
+
+    def _movers(self) -> list[ChildSpec]:
+        """Return what tells other nodes of players who move, and finds those not told of."""
+        departures = self._world.departures
+        assert departures is not None
+        return [ChildSpec("departures", departures), ChildSpec("strays", self._strays)]
 
     def ports(self) -> ClusterPorts:
         """Return what operators' operations reach other nodes by."""

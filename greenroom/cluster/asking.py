@@ -4,7 +4,8 @@ A question goes to the owners of partitions. A node answers for the partitions t
 only if these are the ones that it was asked for. So a partition that moves meanwhile is neither
 missed nor counted twice: all are asked again. Questions may be asked twice, and must bear that.
 
-Bounds: the bus's for asks under way, and `SECONDS_MAX` for each question.
+Bounds: the bus's for asks under way, `SECONDS_MAX` for each question, and `ANSWER_SECONDS_MAX` for
+each answer; after that a node is asked again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
 from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
 from greenroom.bus.bus import BusError
@@ -30,8 +32,6 @@ _logger = logging.getLogger(__name__)
 
 SECONDS_MAX: Final = 5.0
 """How long a question is asked at most; who asks it holds a client's call."""
-ANSWER_SECONDS_MAX: Final = 2.0
-"""How long a node may be silent before it is asked again."""
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.2
 
@@ -118,7 +118,7 @@ class Asking:
             left = until - trio.current_time()
             node_id = await self._shards.wait_for_owner(shard, left)
             try:
-                return await self._ask_one(node_id, question, answer, (shard,), ())
+                return await self._ask_one(node_id, question, answer, (shard,), (), until)
             except AskedAnew:
                 pause = await _pause(pause, until)
 
@@ -147,11 +147,15 @@ class Asking:
         async def ask_one(node_id: int, own: list[int]) -> None:
             others = tuple(shard for shard in shards if shard not in own)
             try:
-                found[node_id] = await self._ask_one(node_id, question, answer, tuple(own), others)
+                found[node_id] = await self._ask_one(
+                    node_id, question, answer, tuple(own), others, until
+                )
             except AskedAnew:
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
+            # the same bound for this node's own answer, so that all are of about one moment
+            nursery.cancel_scope.deadline = min(trio.current_time() + ANSWER_SECONDS_MAX, until)
             for node_id, own in wanted.items():
                 nursery.start_soon(ask_one, node_id, own)
         if len(found) < len(wanted):
@@ -183,7 +187,7 @@ class Asking:
         pause = PAUSE_SECONDS
         while True:
             try:
-                await self._ask_one(node_id, question, answer, ANY_SHARDS, ())
+                await self._ask_one(node_id, question, answer, ANY_SHARDS, (), until)
             except AskedAnew:
                 pause = await _pause(pause, until)
                 if node_id not in await self._live_nodes():
@@ -196,15 +200,16 @@ class Asking:
         rows, me = await self._nodes.read_nodes(), self._shards.node_id
         return [row.node_id for row in rows if row.node_id != me and not row.has_ended]
 
-    async def _ask_one(
+    async def _ask_one(  # noqa: PLR0917 - one question, and all that bounds it
         self,
         node_id: int,
         question: Question,
         answer: type[AnyAnswer],
         shards: tuple[int, ...],
         others: tuple[int, ...],
+        until: float,
     ) -> AnyAnswer:
-        """Return what a node answers for just these partitions.
+        """Return what a node answers for just these partitions, before a moment.
 
         Raises:
             AskedAnew: it has others, or gave no answer.
@@ -216,7 +221,8 @@ class Asking:
             return told  # type: ignore[return-value]  # the handler of this question makes it
         ask = AskNode(type(question).__name__, msgspec.msgpack.encode(question), shards, others)
         try:
-            reply = await self._messenger.ask(node_id, ask, seconds_max=ANSWER_SECONDS_MAX)
+            seconds = min(ANSWER_SECONDS_MAX, max(until - trio.current_time(), 0.0))
+            reply = await self._messenger.ask(node_id, ask, seconds_max=seconds)
         except (BusError, UnreadableMessage) as error:
             raise AskedAnew from error
         if isinstance(reply, NotOwner) and reply.owner != self._shards.node_id:

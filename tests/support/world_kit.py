@@ -6,10 +6,11 @@ import copy
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import trio
+from commit_listeners import listeners
 from memory_logs import MemoryAudit, MemoryJournals
 from usage_kit import MemoryUsage
 
@@ -50,7 +51,6 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -73,7 +73,6 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.friendships import Friendships
-from greenroom.actors.world.leaderboards import Leaderboards, own_partitions
 from greenroom.actors.world.loaders import (
     LobbyLoader,
     RoomLoader,
@@ -424,13 +423,11 @@ class KitStudio(BehaviourService):
         self.worlds: list[World] = []
 
 
-def _leaderboards(memory: Memory, ledger: Ledger, ownership: Ownership | None) -> Leaderboards:
-    """Return leaderboards that hear of what their node commits."""
-    leaderboards = Leaderboards(memory, None, own_partitions(ledger, ownership))
-    memory.observers.append(
-        lambda events: leaderboards.note_durable(memory.committed_by(ownership, events))
-    )
-    return leaderboards
+async def _start(nursery: trio.Nursery, *services: Any) -> None:
+    """Start services, of which None are none."""
+    for service in services:
+        if service is not None:  # a directory is false while it is empty
+            await nursery.start(service.run)
 
 
 @asynccontextmanager
@@ -449,9 +446,10 @@ async def open_world(
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, ledger = TestClock(), actor_settings.ledger()
+    room_limits = room_limits or actor_settings.room_limits()
     hub, studio = hub or Hub(), studio or KitStudio()
     ledger.server = server or ledger.server
-    leaderboards = _leaderboards(memory, ledger, ownership)
+    leaderboards, departures = listeners(memory, ledger, ownership)
     player_index = PlayerIndex(
         ledger, lambda key: players.passivate(key, early=True), leaderboards.note_loaded
     )
@@ -459,17 +457,16 @@ async def open_world(
         "player", player_loader(memory, player_index, clock), memory, bounds, ownership=ownership
     )
     game_index = GameIndex(ledger)
-    load_game = game_loader(memory, game_index, clock, ownership)
-    games = DynamicSupervisor("game", load_game, memory, bounds, ownership=ownership)
+    load = game_loader(memory, game_index, clock, ownership)
+    games = DynamicSupervisor("game", load, memory, bounds, ownership=ownership)
     seats, holdings = SeatTable(), Holdings(ledger)
-    room_index = RoomIndex(seats, holdings)
-    room_limits = room_limits or actor_settings.room_limits()
-    rooms = RoomLoader(memory.journals, room_index, clock, room_limits, hub, studio)
+    rooms = RoomLoader(memory.journals, RoomIndex(seats, holdings), clock, room_limits, hub, studio)
     room_actors = DynamicSupervisor(
         "room", rooms.load, memory, bounds, hub.read_before_timer, ownership=ownership
     )
-    limits = limits or actor_settings.friend_limits()
-    load_pair = friendship_loader(memory.friendships, clock, limits, player_index)
+    load_pair = friendship_loader(
+        memory.friendships, clock, limits or actor_settings.friend_limits(), player_index
+    )
     pairs = DynamicSupervisor("friendship", load_pair, memory, bounds, ownership=ownership)
     lobbies = LobbyLoader(
         rooms,
@@ -481,8 +478,8 @@ async def open_world(
     )
     lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds, ownership=ownership)
     async with trio.open_nursery() as nursery:
-        for service in (leaderboards, players, games, room_actors, pairs, lobby_actors):
-            await nursery.start(service.run)
+        directories = players, games, room_actors, pairs, lobby_actors
+        await _start(nursery, leaderboards, *directories, departures)
         world = World(
             clock=clock,
             accounts=memory,
@@ -499,6 +496,7 @@ async def open_world(
             seats=Seats(rooms.index, lobbies.index),
             settings=settings or actor_settings.world_settings(),
             ownership=ownership,
+            departures=departures,
         )
         studio.worlds.append(world)
         yield world

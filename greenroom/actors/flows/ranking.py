@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
 import msgspec
+import trio
 
 from greenroom.actors.flows.stats import declared_stats
 from greenroom.actors.game.messages import ReadGameSettings
@@ -17,9 +16,9 @@ from greenroom.actors.leaderboard.index import (
     Fields,
     Index,
     internal_fields,
-    player_of,
     shown_fields,
 )
+from greenroom.actors.leaderboard.merging import TopFound, merge_tops
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
 from greenroom.actors.leaderboard.top_entries import Entries
@@ -43,16 +42,6 @@ class FindTop(Question, frozen=True):
     limit: int
     address: str
     """The client's address, to be charged for an index."""
-
-
-class TopFound(msgspec.Struct, frozen=True, array_like=True):
-    """The first players of a node, by their keys, and how many it has."""
-
-    keys: list[bytes]
-    total: int
-    refused_for: str = ""
-    """The reason why no index is built there; empty if there is one."""
-    retry_seconds: int = 0
 
 
 class Standings(msgspec.Struct, frozen=True):
@@ -109,13 +98,16 @@ async def _rank_everywhere(world: World, question: FindTop) -> Standings:
     """
     assert world.others is not None
     await _check_declared(world, question.game_id, question.fields)
+    began = trio.current_time()
     found = await world.others.gather(question.game_id, question, TopFound)
+    seconds = trio.current_time() - began
     for one in found:
+        if one.declared is not None:
+            raise LeaderboardNotDeclared(one.declared)
         if one.refused_for:
             raise TooManyBuilds(one.refused_for, one.retry_seconds)
-    merged = islice(heapq.merge(*(one.keys for one in found)), question.limit)
-    entries = await _stored_entries(world, [player_of(key) for key in merged])
-    return Standings(entries, sum(one.total for one in found))
+    player_ids, total = merge_tops(found, question.limit, seconds)
+    return Standings(await _stored_entries(world, player_ids), total)
 
 
 async def find_top(world: World, asked: FindTop) -> TopFound:
@@ -124,7 +116,9 @@ async def find_top(world: World, asked: FindTop) -> TopFound:
         index = await _index(world, asked.game_id, asked.fields, asked.address)
     except TooManyBuilds as refusal:
         return TopFound([], 0, refusal.reason, refusal.retry_seconds)
-    return TopFound(index.top_keys(asked.limit), len(index))
+    except LeaderboardNotDeclared as refusal:
+        return TopFound([], 0, declared=refusal.declared)
+    return world.leaderboards.first_of(index, asked.limit)
 
 
 async def _stored_entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:

@@ -63,6 +63,10 @@ class Boards:
         """Return how many games have indexes."""
         return len(self._games)
 
+    def has_any(self, game_id: int) -> bool:
+        """Return whether a game has indexes."""
+        return game_id in self._games
+
     def __iter__(self) -> Iterator[Index]:
         """Iterate over all indexes."""
         return (index for indexes in self._games.values() for index in indexes.values())
@@ -136,8 +140,13 @@ class Boards:
             readers = self._readers[game_id] = Readers(chain.from_iterable(indexes))
         return readers
 
+    def lacks(self, game_id: int, player_id: int) -> bool:
+        """Return whether a complete index of a game has no place for a player."""
+        indexes = self._games.get(game_id, {}).values()
+        return any(index.is_complete and not index.has(player_id) for index in indexes)
+
     def remove(self, game_id: int, player_id: int) -> None:
-        """Take out a player who has been deleted."""
+        """Take out a player who has been deleted, or has moved away."""
         for index in self._games.get(game_id, {}).values():
             self._places -= index.remove(player_id)
 

@@ -6,7 +6,7 @@ equals stand in the order of their ids. Keys are kept sorted; changing one costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -156,6 +156,10 @@ class Index:
         """Return how many players there are."""
         return len(self._keys)
 
+    def has(self, player_id: int) -> bool:
+        """Return whether a player has a place."""
+        return player_id in self._keys
+
     def read(self, document: bytes, stats: bytes = NO_STATS) -> Keys:
         """Return the keys of a document and its stats."""
         return self.readers.read(document, stats)
@@ -211,9 +215,22 @@ class Index:
         self._looked_to = max(self._looked_to, keys[-1] if len(keys) == limit else _BEHIND_ALL)
         return list(map(player_of, keys))
 
-    def top_keys(self, limit: int) -> list[bytes]:
-        """Return the keys of the first `limit` players; those of several indexes merge."""
-        return list(islice(self._sorted, limit))
+    def top_keys(self, limit: int, beside: Collection[int] = ()) -> list[bytes]:
+        """Return the keys of the first players; those of several indexes merge.
+
+        Args:
+            limit: how many players are wanted.
+            beside: players who come beside these, and are not counted as wanted.
+        """
+        if not beside:
+            return list(islice(self._sorted, limit))
+        keys: list[bytes] = []
+        for key in self._sorted:
+            if limit <= 0:
+                break
+            keys.append(key)
+            limit -= player_of(key) not in beside
+        return keys
 
     def _change_top(self) -> None:
         self.edition = object()

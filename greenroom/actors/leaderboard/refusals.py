@@ -25,10 +25,15 @@ class TooManyBuilds(Refused):
 
 
 class LeaderboardNotDeclared(Refused):
-    """The game names its leaderboards in its settings, and this is none of them."""
+    """The game names its leaderboards in its settings, and this is none of them.
+
+    Attributes:
+        declared: those that it names.
+    """
 
     text = "There is no leaderboard by these fields: this game has those by "
 
     def __init__(self, declared: Iterable[Fields]) -> None:
         """Refuse, and say which there are, as `sort_by` would name them."""
-        super().__init__(self.text + ", ".join(json.dumps(fields) for fields in declared))
+        self.declared = tuple(declared)
+        super().__init__(self.text + ", ".join(json.dumps(fields) for fields in self.declared))

@@ -30,6 +30,8 @@ from greenroom.actors.leaderboard.boards import NO_READERS, Boards
 from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
+from greenroom.actors.leaderboard.merging import TopFound
+from greenroom.actors.leaderboard.movers import Movers
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
@@ -98,6 +100,7 @@ class Leaderboards:
         self._charges = charges
         self._boards = Boards()
         self._unread = Unread()
+        self._movers = Movers()
         self._reader = trio.lowlevel.ParkingLot()
         """The task that reads documents, while none wait."""
         self._askers = trio.lowlevel.ParkingLot()
@@ -150,12 +153,11 @@ class Leaderboards:
             change = Change(event.game_id, event.player_id, event.player_data)
             read_bytes = self._put(change, left_bytes)
         elif isinstance(event, PlayerDeleted):
-            self._unread.forget(event.game_id, event.player_id)
-            self._boards.remove(event.game_id, event.player_id)
+            self._movers.forget(event.game_id, event.player_id)
+            self._remove(event.game_id, event.player_id)
         elif isinstance(event, PlayerMoved):
             if event.shard not in (self._partitions(event.game_id) or ()):
-                self._unread.forget(event.game_id, event.player_id)
-                self._boards.remove(event.game_id, event.player_id)
+                self._note_left(event.game_id, event.player_id)
         elif isinstance(event, PlayerRenamed):
             self.tops.note_rename()
         else:
@@ -166,10 +168,32 @@ class Leaderboards:
         self.profiles.forget(event.player_id)
         return read_bytes
 
+    def _note_left(self, game_id: int, player_id: int) -> None:
+        """Take note of a player who lives on another node, and keeps their place for a while."""
+        if self._boards.has_any(game_id) and not self._movers.leave(game_id, player_id):
+            self._remove(game_id, player_id)
+
+    def _remove(self, game_id: int, player_id: int) -> None:
+        self._unread.forget(game_id, player_id)
+        self._boards.remove(game_id, player_id)
+
+    def note_received(self, game_id: int, player_ids: Iterable[int]) -> None:
+        """Take note that another node has players who have left, or is not waited for any more."""
+        now = trio.current_time()
+        for player_id in player_ids:
+            self._movers.received(game_id, player_id, now)
+
+    def note_came(self, game_id: int, player_id: int) -> None:
+        """Take note that another node has told of a player who left it, and is loaded here."""
+        self._movers.come(game_id, player_id, trio.current_time())
+
     def note_loaded(self, player: Player) -> None:
         """Take note of a player of a game in several shards, who may come from another node."""
-        change = Change(player.game_id, player.player_id, player.player_data, player.stats)
-        self._put(change, CHUNK_BYTES)
+        game_id, player_id = player.game_id, player.player_id
+        has_left = self._movers.has_left(game_id, player_id)
+        if has_left or self._boards.lacks(game_id, player_id):
+            self.note_came(game_id, player_id)
+        self._put(Change(game_id, player_id, player.player_data, player.stats), CHUNK_BYTES)
         if self._unread.size_bytes:
             self._reader.unpark_all()
 
@@ -230,8 +254,18 @@ class Leaderboards:
         _log.exception("leaderboards are out of step, and will be built again")
         self._clear()
 
+    def first_of(self, index: Index, limit: int) -> TopFound:
+        """Return the first players of an index, and who of them is on the move between nodes."""
+        game_id, now = index.game_id, trio.current_time()
+        for player_id in self._movers.take_past(game_id, now):
+            self._remove(game_id, player_id)
+        left = set(filter(index.has, self._movers.left(game_id)))
+        came = {i: age for i, age in self._movers.came(game_id, now).items() if index.has(i)}
+        return TopFound(index.top_keys(limit, left), len(index), left=left, came=came)
+
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted, or that is another node's now."""
+        self._movers.forget_game(game_id)
         self._unread.forget_game(game_id)
         self._boards.forget_game(game_id)
         self._give_up_waiting(game_id)
@@ -239,6 +273,7 @@ class Leaderboards:
         self.tops.clear()
 
     def _clear(self) -> None:
+        self._movers.clear()
         self._unread.clear()
         self._askers.unpark_all()
         self._boards.clear()

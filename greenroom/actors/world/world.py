@@ -18,6 +18,7 @@ from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.world.audit import Audit
+from greenroom.actors.world.departures import Departures
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.others import OtherNodes
@@ -96,6 +97,8 @@ class World(msgspec.Struct, kw_only=True):
     """The shards of this node; None if there are no other nodes."""
     others: OtherNodes | None = None
     """The other nodes, once this one has joined them; None if there are none."""
+    departures: Departures | None = None
+    """The players who move to other nodes; None if there are none."""
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None if there are no such ports."""
     wait_settled: Callable[[], Awaitable[None]] | None = None
@@ -166,6 +169,8 @@ class World(msgspec.Struct, kw_only=True):
     def join(self, others: OtherNodes) -> None:
         """Set the way to other nodes; before this, there is nobody to ask."""
         self.others = others
+        if self.departures is not None:
+            self.departures.others = others
 
     def require_home(self, game_id: int, vouched: int = 0) -> None:
         """Go on only at the home of a game.

@@ -11,7 +11,9 @@ from spread_kit import Client, Spread, SpreadNode, open_spread
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
+from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.games import delete_game, make_game_keys, rotate_game_keys
+from greenroom.actors.flows.spread.lists import list_lobbies
 from greenroom.actors.game.messages import Game
 from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.tokens import hash_token
@@ -234,6 +236,30 @@ async def test_lists_show_the_rooms_and_lobbies_of_all_nodes(
         assert len((await client.done("POST", "game_room.php/list", {"limit": 1}))["rooms"]) == 1
 
 
+async def test_lobbies_of_one_second_have_the_same_order_everywhere_and_stay_so(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode, autojump_clock: MockClock
+):
+    hosts = [await spread.player(arena, at) for at in (home, other) * 4]
+    lobby_ids = []
+    for host in hosts:
+        lobby_ids.append(await open_lobby(host))
+        await trio.sleep(0.001)
+    found = await list_lobbies(home.world, arena.game.game_id, "", 20)
+    assert len({row.lobby.created_at for row in found}) == 1
+
+    async def listed(at: SpreadNode) -> list[str]:
+        lobbies = await Client(at, arena).done("POST", "matchmaking.php/list", {})
+        return [lobby["matchmaking_id"] for lobby in lobbies["lobbies"]]
+
+    for reached in (home, other):
+        assert await listed(reached) == lobby_ids
+    for shard in spread.shards_of(arena):
+        if other.node.owned.owns(shard):
+            await spread.give(shard, home)
+    for reached in (home, other):
+        assert await listed(reached) == lobby_ids
+
+
 async def test_players_of_all_nodes_are_ranked_together(
     spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
 ):
@@ -313,6 +339,18 @@ async def test_who_is_online_is_known_everywhere_at_once(
         assert await is_seen(player, friend) == {False}
         await player.done("GET", "game_data.php/player/get")
         assert await is_seen(player, friend) == {True}
+
+
+async def test_the_pairs_of_a_deleted_player_leave_memory_at_the_home(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    guest, friend = await spread.player(arena, other), await spread.player(arena, home)
+    asked = {"player_id": friend.player_id}
+    await guest.done("POST", "friends.php/request", asked)
+    pairs = home.world.friendships.directory
+    assert len(pairs) == 1
+    await delete_player(other.world, guest.player_id)
+    assert len(pairs) == 0
 
 
 async def test_a_deleted_game_ends_on_all_nodes(

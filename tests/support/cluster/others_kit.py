@@ -65,5 +65,5 @@ def join(*nodes: Node) -> list[WorldsNearby]:
     """Let nodes over one database ask each other; return what each sees of the others."""
     views = [WorldsNearby(node, nodes) for node in nodes]
     for node, view in zip(nodes, views, strict=True):
-        node.world.others = view
+        node.world.join(view)
     return views

@@ -57,7 +57,7 @@ class SpreadNode:
         )
         self.answering = Answering(self.dispatcher, self.shards, self.messenger)
         self.asking = Asking(node.world, ANSWERS, self.shards, self.messenger, cluster)
-        node.world.others = self.asking
+        node.world.join(self.asking)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Serve other nodes."""

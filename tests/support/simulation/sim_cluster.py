@@ -32,7 +32,7 @@ from sim_checks import (
 )
 from sim_connection import SimServer
 from sim_database import SimDatabase
-from sim_lists import LISTS, check_list, expected_lists
+from sim_lists import LISTS, check_list, check_ranked_once, expected_lists
 from sim_network import SimNetwork
 from sim_node import ProcessGone, SimNode
 from sim_plays import (
@@ -204,6 +204,8 @@ class SimCluster:
                 with checker("no call waits for ever"):
                     assert took < CALL_SECONDS_MAX or node.was_stopped, f"{path} was not answered"
                 raise ConnectionLost from None
+            if path == LEADERBOARD:
+                check_ranked_once(answer)
             self.answers[answer.status] += 1
             self.trace.note(method, path, answer.status)
             return answer.status, msgspec.json.decode(answer.body)

@@ -64,6 +64,14 @@ def check_list(answer: Answer, expected: Expected) -> None:
         assert scores == expected.scores, f"{scores}, and not {expected.scores}"
 
 
+def check_ranked_once(answer: Answer) -> None:
+    """Check that a leaderboard, asked for at any moment, shows nobody twice."""
+    if answer.status == 200:
+        ids = [entry["player_id"] for entry in msgspec.json.decode(answer.body)["leaderboard"]]
+        with checker("merges"):
+            assert len(ids) == len(set(ids)), f"a player is ranked twice: {ids}"
+
+
 def _score(document: bytes) -> int:
     return _score_of(msgspec.json.decode(document))
 

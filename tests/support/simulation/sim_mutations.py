@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
+from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
@@ -17,7 +19,7 @@ from sim_node import SimNode
 from sim_storage import NodeStore
 from usage_kit import MemoryUsage
 
-from greenroom.actors.flows import partitions, rooms
+from greenroom.actors.flows import partitions, ranking, rooms
 from greenroom.actors.flows.spread import copies
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.durability import Batch, Writer
@@ -25,6 +27,8 @@ from greenroom.actors.kernel.errors import ActorError, Refused
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.leaderboard.index import player_of
+from greenroom.actors.leaderboard.merging import TopFound
 from greenroom.actors.player.messages import (
     PlayerLoggedOut,
     PlayerMoved,
@@ -207,6 +211,16 @@ def _gather_from_one() -> AbstractContextManager[Any]:
     return patch.object(Asking, "gather", gather_one)
 
 
+def _count_movers_twice() -> AbstractContextManager[Any]:
+    """Merge leaderboards as if nobody moved."""
+
+    def merge(parts: Sequence[TopFound], limit: int, _: float) -> tuple[list[int], int]:
+        keys = islice(heapq.merge(*(part.keys for part in parts)), limit)
+        return list(map(player_of, keys)), sum(part.total for part in parts)
+
+    return patch.object(ranking, "merge_tops", merge)
+
+
 def _follow_nobody() -> AbstractContextManager[Any]:
     return patch.object(Targets, "follow", lambda _, target, *__, **___: target)
 
@@ -374,6 +388,14 @@ MUTATIONS: dict[str, Mutation] = {
         ("sitters",) * 3,
         4,
         code=_gather_from_one,
+    ),
+    "double-merges": Mutation(
+        "leaderboards are merged as if nobody moved between nodes",
+        "merges",
+        ("handed_over",),
+        ("two rooms", "two rooms", "lists"),
+        4,
+        code=_count_movers_twice,
     ),
     "unfollowed": Mutation(
         "where a node says that a player has gone is not heeded",

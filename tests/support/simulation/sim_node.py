@@ -18,6 +18,7 @@ from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.plans.plan import PlanLimits
 from greenroom.actors.services.shard_keeper import ShardKeeper
+from greenroom.actors.services.strays import Strays
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.bus.memory import MemoryBus, MemoryNetwork
@@ -136,6 +137,7 @@ class SimNode:
                 await nursery.start(self.bus.run)
                 await nursery.start(self.answering.run)
                 await nursery.start(sweep_for_ever, world)
+                await nursery.start(self._strays.run)
                 await nursery.start(self.keeper.run)
                 await nursery.start(self.keeper.usage.run)
                 await nursery.start(self._run_deciding, self.membership.run)
@@ -167,6 +169,8 @@ class SimNode:
         messenger = Messenger(self.bus)
         self.shards = ShardMap(self.node_id)
         self.shards.call_when_gone(self.bus.give_up)
+        self._strays = Strays(world)
+        self.shards.call_when_gone(self._strays.note_gone)
         self.guard = Guard(lease_seconds, self.process.clock)
         self.keeper = keeper_of(world, self.store, studio)
         self.residents = SimResidents(world, self.keeper, self.store, self.hub)

@@ -1,0 +1,192 @@
+"""Players who move between nodes while others look: they are ranked once, and never forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import trio
+from spread_kit import Client, Spread, SpreadNode, open_spread
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from greenroom.actors.flows.ranking import FindTop, rank_players
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
+from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
+from greenroom.actors.player.messages import MovePlayer
+from greenroom.actors.services.strays import find_strays
+from greenroom.actors.services.sweep import sweep
+from greenroom.actors.world.departures import Departures
+from greenroom.cluster.asking import SECONDS_MAX, Asking
+
+RANKS = "leaderboard.php"
+
+
+@pytest.fixture
+async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
+    async with open_spread() as spread:
+        yield spread
+
+
+class Stage:
+    """A game with a player at each of two nodes, and a leaderboard that both have ready."""
+
+    def __init__(self, spread: Spread, here: Client, there: Client) -> None:
+        self.spread, self.here, self.there = spread, here, there
+        self.game_id = here.arena.game.game_id
+
+    async def ranks(self, at: int) -> tuple[list[int], int]:
+        """Return who is ranked, and how many there are, as a node tells."""
+        world = self.spread.nodes[at].world
+        found = await rank_players(world, self.game_id, ("score",), 10)
+        return [entry.player_id for entry in found.entries], found.total
+
+    async def move(self, client: Client, to: SpreadNode) -> None:
+        """Have a player live on another node; the call for which they do is lost."""
+        source = self.spread.home_of(client)
+        shards = self.spread.shards_of(client.arena)
+        shard = next(filter(to.node.owned.owns, shards))
+        await source.world.players.move(client.player_id, MovePlayer(shard), shard)
+
+
+@pytest.fixture
+async def stage(spread: Spread) -> Stage:
+    arena = await spread.add_game()
+    one, two = spread.nodes
+    here = await spread.player(arena, one, "Ada", {"score": 30})
+    there = await spread.player(arena, two, "Bob", {"score": 20})
+    stage = Stage(spread, here, there)
+    assert await stage.ranks(0) == ([here.player_id, there.player_id], 2)
+    return stage
+
+
+async def never_told(*_: object) -> None:
+    await trio.sleep_forever()
+
+
+async def test_whoever_has_moved_is_ranked_before_the_next_node_knows_them(
+    stage: Stage, autojump_clock: MockClock
+):
+    with patch.object(Departures, "_tell", never_told):
+        await stage.move(stage.here, stage.spread.nodes[1])
+        for at in (0, 1):
+            assert await stage.ranks(at) == ([stage.here.player_id, stage.there.player_id], 2)
+
+
+async def test_whoever_moves_between_two_answers_is_ranked_once(
+    stage: Stage, autojump_clock: MockClock
+):
+    nodes, both = stage.spread.nodes, [stage.here.player_id, stage.there.player_id]
+    ask_one = Asking._ask_one
+
+    async def ask_in_turn(asking: Asking, node_id: int, question: Any, *given: Any) -> Any:
+        """Ask the second node once the first has answered, and the player has moved."""
+        if not isinstance(question, FindTop):
+            return await ask_one(asking, node_id, question, *given)
+        if node_id == 2:
+            await is_over.wait()
+        told = await ask_one(asking, node_id, question, *given)
+        if node_id == 1:
+            await stage.move(stage.here, nodes[1])
+            await trio.sleep(0.1)
+            is_over.set()
+        return told
+
+    is_over = trio.Event()
+    with patch.object(Asking, "_ask_one", ask_in_turn):
+        assert await stage.ranks(0) == (both, 2)
+    assert nodes[1].world.players.active(stage.here.player_id) is not None
+
+
+async def test_whoever_has_moved_is_ranked_once_while_both_nodes_have_them(
+    stage: Stage, autojump_clock: MockClock
+):
+    await stage.move(stage.here, stage.spread.nodes[1])
+    await trio.sleep(0.1)  # on a clock that jumps
+    assert stage.spread.nodes[1].world.players.active(stage.here.player_id) is not None
+    for _ in range(3):
+        for at in (0, 1):
+            assert await stage.ranks(at) == ([stage.here.player_id, stage.there.player_id], 2)
+        await trio.sleep(3.0)
+
+
+async def test_a_score_that_has_changed_since_the_move_is_the_one_that_counts(
+    stage: Stage, autojump_clock: MockClock
+):
+    one, two = stage.spread.nodes
+    await stage.move(stage.here, two)
+    changed = {"score": 10}
+    await stage.here.elsewhere(one).done("PUT", "game_data.php/player/update", changed)
+    for at in (0, 1):
+        assert await stage.ranks(at) == ([stage.there.player_id, stage.here.player_id], 2)
+
+
+async def test_whose_call_is_lost_goes_offline_in_time(stage: Stage, autojump_clock: MockClock):
+    one, two = stage.spread.nodes
+    await stage.move(stage.here, two)
+    await trio.sleep(0.1)
+    player_id, memory = stage.here.player_id, stage.spread.memory
+    assert memory.players[player_id].is_online
+    assert two.world.player_index.is_online(player_id)
+    await trio.sleep(two.world.settings.stale_seconds + 1.0)
+    await sweep(two.world)
+    await wait_all_tasks_blocked()
+    assert not memory.players[player_id].is_online
+    assert one.world.players.active(player_id) is None
+
+
+async def test_players_of_whom_a_node_did_not_tell_before_its_end_are_found(
+    stage: Stage, autojump_clock: MockClock
+):
+    two, player_id = stage.spread.nodes[1], stage.here.player_id
+    with patch.object(Departures, "_tell", never_told):
+        await stage.move(stage.here, two)
+    stage.spread.nodes[0].world.leaderboards.forget_game(stage.game_id)
+    assert await stage.ranks(1) == ([stage.there.player_id], 1)
+    await find_strays(two.world)
+    assert two.world.player_index.is_online(player_id)
+    assert await stage.ranks(1) == ([player_id, stage.there.player_id], 2)
+
+
+async def test_a_refusal_of_the_asked_node_is_that_of_the_call(
+    stage: Stage, autojump_clock: MockClock
+):
+    two = stage.spread.nodes[1]
+    declared = (("wins",), ("score", "wins"))
+
+    async def refuse(world: Any, *_: object) -> None:
+        if world is two.world:
+            raise LeaderboardNotDeclared(declared)
+
+    two.world.leaderboards.forget_game(stage.game_id)
+    with (
+        patch("greenroom.actors.flows.ranking._check_declared", refuse),
+        pytest.raises(LeaderboardNotDeclared) as refused,
+    ):
+        await stage.ranks(0)
+    assert str(refused.value) == str(LeaderboardNotDeclared(declared))
+
+
+@pytest.mark.parametrize("path", ["game_room.php/list", "matchmaking.php/list", RANKS])
+async def test_a_silent_node_has_calls_that_need_it_refused_whole_and_in_time(
+    stage: Stage, autojump_clock: MockClock, path: str
+):
+    one, two = stage.spread.nodes
+    stage.spread.network.cut(1, 2)
+    stage.spread.network.cut(2, 1)
+    began = trio.current_time()
+    body = {"sort_by": ["score"]} if path == RANKS else {}
+    reply = await stage.here.call("POST", path, body)
+    assert trio.current_time() - began <= SECONDS_MAX + ANSWER_SECONDS_MAX
+    assert reply.status == 429
+    assert reply["retry_after"] >= 1
+    assert "rooms" not in reply.fields
+    assert "leaderboard" not in reply.fields
+    began = trio.current_time()
+    for client, node in ((stage.here, one), (stage.there, two)):
+        await client.elsewhere(node).done("GET", "game_data.php/player/get")
+    assert trio.current_time() - began < 1.0
+    with pytest.raises(StorageUnavailable, match="try again"):
+        await stage.ranks(1)
