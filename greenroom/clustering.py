@@ -112,8 +112,7 @@ class Clustering:
         self._settings = settings
         self._name = options.name
         self._parent_told = options.parent_told
-        self._session = session
-        self._world = world
+        self._session, self._world = session, world
         self.bus = _bus(settings, session, options.bus_directory)
         self._messenger = Messenger(self.bus)
         self.passing = ConnectionPassing(session.node_id, options.bus_directory, self._list_stayers)
