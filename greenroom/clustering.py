@@ -172,14 +172,14 @@ class Clustering:
         return [
             ChildSpec("bus", self.bus),
             ChildSpec("neighbours", self._neighbours, Restart.TRANSIENT),
-            *self._movers(),
+            *self._list_movers(),
             ChildSpec("membership", self.membership),
             ChildSpec("peers", self.peers),
             ChildSpec("shards", _Served(self.membership)),
             ChildSpec("balance", self._balancing),
         ]
 
-    def _movers(self) -> list[ChildSpec]:
+    def _list_movers(self) -> list[ChildSpec]:
         """Return what tells other nodes of players who move, and finds those not told of."""
         departures = self._world.departures
         assert departures is not None

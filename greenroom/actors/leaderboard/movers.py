@@ -44,7 +44,7 @@ class Movers:
         """By game: when each came, the earliest first."""
 
     def leave(self, game_id: int, player_id: int) -> bool:
-        """Note that somebody lives on another node; they keep their place until `received`.
+        """Note that somebody lives on another node; they keep their place until `note_received`.
 
         Returns:
             False if they must lose it at once, for there are too many.
@@ -54,7 +54,7 @@ class Movers:
         self._left.setdefault(game_id, OrderedDict())[player_id] = FOR_EVER
         return True
 
-    def received(self, game_id: int, player_id: int, now: float) -> None:
+    def note_received(self, game_id: int, player_id: int, now: float) -> None:
         """Note that the other node has somebody who left, or that it is waited for no longer."""
         if self.has_left(game_id, player_id):
             self._left[game_id][player_id] = now + STAY_SECONDS

@@ -181,7 +181,7 @@ class Leaderboards:
         """Take note that another node has players who have left, or is not waited for any more."""
         now = trio.current_time()
         for player_id in player_ids:
-            self._movers.received(game_id, player_id, now)
+            self._movers.note_received(game_id, player_id, now)
 
     def note_came(self, game_id: int, player_id: int) -> None:
         """Take note that another node has told of a player who left it, and is loaded here."""

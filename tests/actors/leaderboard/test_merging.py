@@ -90,7 +90,7 @@ def test_a_node_that_answers_long_after_the_move_still_has_whom_the_other_did_no
     early = there.answer(3, 0.0)
     here.movers.leave(GAME, 3)
     there.come(3, 15, MOMENT)
-    here.movers.received(GAME, 3, MOMENT)
+    here.movers.note_received(GAME, 3, MOMENT)
     late = ANSWER_SECONDS_MAX
     assert merge_tops([here.answer(3, late), early], 3, late) == ([3, 2, 1], 3)
 
@@ -118,7 +118,7 @@ def test_after_some_seconds_nothing_is_left_of_a_move():
     here, there = boards_of({1: 10, 3: 30}, {2: 20})
     here.movers.leave(GAME, 3)
     there.come(3, 30, 0.0)
-    here.movers.received(GAME, 3, 0.0)
+    here.movers.note_received(GAME, 3, 0.0)
     parts = [here.answer(3, STAY_SECONDS), there.answer(3, SHOWN_SECONDS + 1.0)]
     assert not any(part.left or part.came for part in parts)
     assert merge_tops(parts, 3, 0.0) == ([3, 2, 1], 3)
@@ -195,7 +195,7 @@ class Crowd:
             self._later([0.0, 0.3], "tell", player_id, old, new)
         else:
             self.boards[new].movers.come(GAME, player_id, at)
-            self.boards[old].movers.received(GAME, player_id, at)
+            self.boards[old].movers.note_received(GAME, player_id, at)
 
     def _later(self, delays: list[float], *move: Any) -> None:
         self.waiting.append((self.now + self.dice.choice(delays), *move))
