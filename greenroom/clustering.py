@@ -195,12 +195,11 @@ class Clustering:
         Args:
             certificate: what the ports speak TLS with, if they do.
         """
-        rooms = self._world.rooms.directory
         relay = RealtimeRelay(
             self._shards,
             self._journal,
             self._lines,
-            has_room=lambda room_id: rooms.active(room_id) is not None,
+            has_room=self._world.rooms.is_in_memory,
             certificate=None if certificate is None else lambda: certificate.der,
         )
         self._sources.append(relay.samples)

@@ -64,6 +64,10 @@ class Rooms(Journalled[RoomRole, RoomLoader]):
         super().__init__(loader, directory)
         self.index = loader.index
 
+    def is_in_memory(self, room_id: str) -> bool:
+        """Return whether a room's members are known here; not while it is only being loaded."""
+        return self.index.game_of(room_id) is not None
+
 
 class Lobbies(Journalled[LobbyRole, LobbyLoader]):
     """The lobbies of a world."""

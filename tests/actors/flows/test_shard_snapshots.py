@@ -20,7 +20,7 @@ from greenroom.actors.kernel.journal import Recovered, Snapshot
 from greenroom.actors.player.messages import ReadPlayerDocument, WriteStats
 from greenroom.actors.room.messages import PollUpdates, ReadCurrent, SendUpdates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
-from greenroom.actors.room.studio_messages import NoteDelivered
+from greenroom.actors.room.studio_messages import NoteConnection, NoteDelivered
 from greenroom.behaviour import JsonObject, Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 
@@ -127,6 +127,24 @@ async def test_a_room_that_is_just_being_loaded_is_there_once_its_shard_has_been
         await wait_all_tasks_blocked()
         await node.take(shard)
         assert world.seats.room_of(host.player_id) == room_id
+
+
+async def test_a_room_that_has_left_is_not_in_memory_while_somebody_has_it_loaded(
+    autojump_clock: MockClock,
+):
+    """Or else who connects is served here, where nobody knows their token any more."""
+    async with open_node() as node:
+        arena = await node.add()
+        host = await come(arena)
+        rooms = node.world.rooms
+        room_id = (await create_room(node.world, arena.game.game, host.player, room())).room_id
+        assert rooms.is_in_memory(room_id)
+        node.give(node.shard_of(arena))
+        rooms.directory.ref(room_id).notify(NoteConnection(host.player_id, False))
+        assert rooms.directory.active(room_id) is not None
+        assert not rooms.is_in_memory(room_id)
+        await node.take(node.shard_of(arena))
+        assert rooms.is_in_memory(room_id)
 
 
 async def test_a_player_who_is_just_being_loaded_is_online_once_their_shard_has_been_brought_up(
