@@ -65,7 +65,7 @@ class Memory:
         self._refusal = refusal
         self._let_go = let_go
         self._limit = f"{kind}_bytes_max"
-        self._kind = _SHARED.get(kind)
+        self._kind_shared: Final[Kind | None] = _SHARED.get(kind)
         self._reason = f"{kind.removesuffix('s')} bytes by"
 
     @property
@@ -98,7 +98,7 @@ class Memory:
 
     def _may_get(self, owner: OwnerUsage, more: int, part: float) -> bool:
         """Return whether this node may get the space for so many bytes from other nodes."""
-        kind = self._kind
+        kind = self._kind_shared
         if kind is None or owner.shares is None:
             return False
         held = owner.bytes_held[self.kind]

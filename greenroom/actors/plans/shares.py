@@ -31,7 +31,7 @@ are counted where they are made."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 OF_A_DAY: Final[frozenset[Kind]] = frozenset({"calls_per_day", "written_bytes_per_day"})
 """Limits of which everything is free again at midnight."""
-LASTING: Final[frozenset[Kind]] = OF_A_DAY | {"storage_bytes"}
+LASTING: Final = OF_A_DAY | frozenset[Kind](("storage_bytes",))
 """Limits of which a node's use outlives it: the game's home adopts it. The rest comes anew with the
 rooms and players that another node brings up."""
 RESERVE_PARTS: Final = 20
