@@ -153,8 +153,9 @@ class Clustering:
         self._lines = RelayLines(
             session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )
+        nodes = system.storage.nodes
         self._neighbours = Neighbours(
-            session.node_id, session.identity, system.storage.nodes.read_nodes, self._messenger
+            session.node_id, session.identity, nodes.read_nodes, nodes.renew, self._messenger
         )
         self._journal = system.storage.journal
         self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]

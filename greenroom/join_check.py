@@ -19,6 +19,7 @@ from greenroom.cluster.membership import Probe
 from greenroom.cluster.messenger import Messenger, UnreadableMessage
 from greenroom.control.errors import ControlError
 from greenroom.network.addresses import names_loopback
+from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.nodes.identity import NodeIdentity
 from greenroom.persistence.nodes.records import NodeRow
 
@@ -60,6 +61,7 @@ class Neighbours:
         node_id: int,
         identity: NodeIdentity,
         read_nodes: Callable[[], Awaitable[Collection[NodeRow]]],
+        renew: Callable[[], Awaitable[bool]],
         messenger: Messenger,
     ) -> None:
         """Prepare; nothing is read before `run`.
@@ -68,11 +70,14 @@ class Neighbours:
             node_id: this node.
             identity: this node, as others see it.
             read_nodes: returns the rows of all nodes.
+            renew: renews this node's lease, which is shorter than this may take; False if the node
+                was taken over.
             messenger: the way to them, which is open when this runs.
         """
         self._node_id = node_id
         self._me = identity
         self._read_nodes = read_nodes
+        self._renew = renew
         self._messenger = messenger
         self._met: set[int] = set()
         self._silent_since: dict[int, float] = {}
@@ -83,6 +88,7 @@ class Neighbours:
 
         Raises:
             StrangersThere: one of them is not; the text says what to do.
+            StorageFenced: this node was taken over.
             StorageUnavailable: the database does not answer.
 
         Cancellation: this node has not joined.
@@ -119,9 +125,12 @@ class Neighbours:
 
         Raises:
             StrangersThere: it is on another bus.
+            StorageFenced: this node was taken over.
         """
         if row.node_id in self._met or row.lease_seconds < 0:
             return True
+        if not await self._renew():
+            raise StorageFenced("Another node has taken over from this one, which stops")
         try:
             await self._messenger.ask(row.node_id, Probe(), seconds_max=ASK_SECONDS_MAX)
         except NobodyThere as error:

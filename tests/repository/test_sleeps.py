@@ -25,6 +25,7 @@ VIRTUAL = {
             "tests/support/simulation/sim_faults.py",
             "tests/support/simulation/sim_mutations.py",
             "tests/support/simulation/sim_plays.py",
+            "tests/support/simulation/sim_shares.py",
         ),
         "a simulation, on a virtual clock",
     ),

@@ -19,6 +19,7 @@ from greenroom.join_check import (
     Neighbours,
     StrangersThere,
 )
+from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.nodes.identity import NodeIdentity
 from greenroom.persistence.nodes.records import NodeRow
 
@@ -74,14 +75,29 @@ class Board:
         return None
 
 
-async def join(*rows: NodeRow, me: NodeIdentity = ME, board: Board | None = None) -> list[int]:
-    """Join beside these nodes as the seventh; return who was asked."""
+async def join(
+    *rows: NodeRow,
+    me: NodeIdentity = ME,
+    board: Board | None = None,
+    lease_seconds_max: float = 1.0,
+) -> list[int]:
+    """Join beside these nodes as the seventh; return who was asked.
+
+    The lease is found to have run out when it was not renewed for `lease_seconds_max`.
+    """
     board = board or Board()
+    renewed_at = trio.current_time()
 
     async def read() -> tuple[NodeRow, ...]:
         return rows
 
-    await Neighbours(7, me, read, cast("Messenger", board)).run()
+    async def renew() -> bool:
+        nonlocal renewed_at
+        is_good = trio.current_time() - renewed_at <= lease_seconds_max
+        renewed_at = trio.current_time()
+        return is_good
+
+    await Neighbours(7, me, read, renew, cast("Messenger", board)).run()
     return board.asked
 
 
@@ -134,6 +150,11 @@ async def test_who_is_on_another_bus_is_refused_after_a_while(autojump_clock: Cl
     with pytest.raises(StrangersThere, match="is on another bus"):
         await join(OTHER, board=Board(NobodyThere))
     assert SILENT_SECONDS_MAX <= trio.current_time() < STARTING_SECONDS_MAX
+
+
+async def test_who_was_taken_over_meanwhile_does_not_join(autojump_clock: Clock) -> None:
+    with pytest.raises(StorageFenced):
+        await join(OTHER, board=Board(NobodyThere), lease_seconds_max=0.1)
 
 
 async def test_a_neighbour_that_is_slow_is_not_taken_for_one_on_another_bus(

@@ -13,6 +13,7 @@ from machines_kit import Machine, running
 from nats_kit import LARGE_ENOUGH, NatsProcess
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess, data_directory
+from waiting import block_until
 
 USERS = f'{LARGE_ENOUGH}authorization {{ users: [{{ user: "me", password: "right" }}] }}\n'
 PORTS = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
@@ -39,10 +40,14 @@ class Cluster:
         return command(*line, data_dir=data_dir, **variables)
 
     def is_unharmed(self) -> bool:
-        """Return whether it serves on, by the same nodes as at first."""
+        """Return whether it serves on, by the same nodes as at first.
+
+        It sees at its next look at the database that another one has ended.
+        """
         reply = self.api.call("GET", "/api/game_data.php/player/get", player=self.token)
         assert reply.status == 200, reply
-        return [node.node for node in self.machine.nodes()] == self._nodes
+        block_until(lambda: [node.node for node in self.machine.nodes()] == self._nodes)
+        return True
 
 
 @pytest.fixture(scope="module")
