@@ -153,7 +153,6 @@ class Clustering:
         self._lines = RelayLines(
             session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )
-        nodes = system.storage.nodes
         self._neighbours = Neighbours(
             session.node_id, session.identity, nodes.read_nodes, nodes.renew, self._messenger
         )

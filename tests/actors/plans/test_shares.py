@@ -1,12 +1,18 @@
 """Shares of plans: what nodes may use without asking each other, in all orders of events."""
 
+from collections.abc import Callable
+
+import pytest
 import seeds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
+from greenroom.actors.plans.memory import Memory, Piece
 from greenroom.actors.plans.plan import UNLIMITED, UNLIMITED_PLANS, PlanLimits
-from greenroom.actors.plans.refusals import TooManyPlayersOnline
+from greenroom.actors.plans.refusals import PlayersHoldTooMuch, TooManyPlayersOnline
 from greenroom.actors.plans.shares import RESERVE_PARTS, Grant, ShareAsk, granted, reserve
 
 assert seeds.SEED is not None
@@ -147,6 +153,45 @@ def test_a_need_that_the_whole_plan_cannot_meet_is_none():
     owner = ledger.usage_of_game(1).owner
     assert not owner.lacks("storage_bytes", 101)
     assert owner.lacks("storage_bytes", 100)
+
+
+def write(ledger: Ledger) -> None:
+    if ledger.count_written(1, "", 10, NOW):
+        raise Refused
+
+
+def hold(ledger: Ledger) -> None:
+    memory = Memory("players", ledger, PlayersHoldTooMuch)
+    Piece(memory, ledger.usage_of_game(1), "").admit(10)
+
+
+@pytest.mark.parametrize(
+    ("limit", "use"),
+    [
+        ("rooms_max", lambda ledger: Holdings(ledger).check_new(1, "room", 10)),
+        ("rooms_bytes_max", lambda ledger: Holdings(ledger).check_new(1, "room", 10)),
+        ("players_bytes_max", hold),
+        ("storage_bytes_max", lambda ledger: ledger.usage_of_game(1).check_storage(10)),
+        ("written_bytes_per_day_max", write),
+    ],
+)
+def test_what_other_nodes_may_have_left_is_no_refusal_by_the_plan(
+    limit: str, use: Callable[[Ledger], object]
+):
+    ledger = ledger_of(**{limit: 1_000_000})
+    for _ in range(2):  # a call is tried again once it has been asked for
+        with pytest.raises(Refused):
+            use(ledger)
+        assert not ledger.refused
+        assert ledger.needs.owner_ids == {7}
+
+    settle(ledger, 1, Shares())
+    use(ledger)
+
+    ledger = ledger_of(**{limit: 0})
+    with pytest.raises(Refused):
+        use(ledger)
+    assert ledger.refused.total() == 1
 
 
 def test_games_in_one_partition_take_no_part():

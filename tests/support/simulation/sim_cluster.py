@@ -299,9 +299,13 @@ async def open_cluster(
         await cluster.nursery.start(cluster.server.run)
         for slot in range(SLOTS):
             cluster.nursery.start_soon(cluster.keep, slot)
-        await cluster.wait_served(30.0)
-        await cluster.add_games()
-        yield cluster
+        try:
+            await cluster.wait_served(30.0)
+            await cluster.add_games()
+            yield cluster
+        finally:
+            for node in filter(None, cluster.nodes):
+                node.process.go_on()  # who is stopped could not end
         cluster.nursery.cancel_scope.cancel()
 
 
