@@ -13,6 +13,7 @@ from world_kit import Arena
 
 from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.games import delete_game, make_game_keys, rotate_game_keys
+from greenroom.actors.flows.spread.copies import DROP_SECONDS_MAX
 from greenroom.actors.flows.spread.lists import list_lobbies
 from greenroom.actors.game.messages import Game
 from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
@@ -398,6 +399,21 @@ async def test_a_change_that_a_node_does_not_hear_of_is_answered_500(
     spread.network.cut(home.wire.node_id, other.wire.node_id)
     with pytest.raises(CommitUnsettled):
         await rotate_game_keys(home.world, arena.game.game_id, make_game_keys())
+
+
+async def test_a_change_ends_in_time_though_the_bus_has_ended_before_its_answer(
+    arena: Arena, home: SpreadNode, monkeypatch: pytest.MonkeyPatch
+):
+    """A node that stops ends its bus. Nobody tells then that an answer does not come."""
+
+    async def wait_for_ever(*_: object, **__: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(home.world.others, "ask_all", wait_for_ever)
+    began = trio.current_time()
+    with trio.move_on_after(1), pytest.raises(CommitUnsettled):
+        await rotate_game_keys(home.world, arena.game.game_id, make_game_keys())
+    assert DROP_SECONDS_MAX <= trio.current_time() - began < DROP_SECONDS_MAX + 1
 
 
 async def test_copies_are_dropped_though_the_home_has_left_before_the_change_is_durable(

@@ -73,11 +73,14 @@ async def _drop_all(world: World, game_id: int) -> None:
     await drop_copy(
         world, question
     )  # this node may have one, if it does not have the home any more
-    with trio.CancelScope(shield=True):
+    failed = f"a node may still know game {game_id} as it was"
+    with trio.move_on_after(DROP_SECONDS_MAX, shield=True) as scope:
         try:
             await others.ask_all(game_id, question, Dropped, seconds_max=DROP_SECONDS_MAX)
         except ActorUnavailable as error:
-            raise CommitUnsettled(f"a node may still know game {game_id} as it was") from error
+            raise CommitUnsettled(failed) from error
+    if scope.cancelled_caught:  # the bus has ended, and no longer tells that nobody answers
+        raise CommitUnsettled(failed)
 
 
 async def drop_copy(world: World, asked: DropCopy) -> Dropped:
