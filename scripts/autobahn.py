@@ -160,20 +160,32 @@ def python2_variables() -> dict[str, str]:
 
 async def judge(python: str, cases: Sequence[str], *, is_relayed: bool) -> int:
     """Serve, run the suite on it, and tell; return the exit status."""
-    nobodys_world = cast("World", None)
-    port: RealtimePort = EchoPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(OWNER))
     with tempfile.TemporaryDirectory(prefix="greenroom-") as directory:
         async with trio.open_nursery() as nursery:
-            await nursery.start(port.run)
-            if is_relayed:
-                RelayedConnection.owner_port = port.port
-                port = RelayingPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(INGRESS))
-                await nursery.start(port.run)
+            port = await start_port(nursery, is_relayed=is_relayed)
             await trio.to_thread.run_sync(run_suite, python, port.port, cases, Path(directory))
             nursery.cancel_scope.cancel()
         found = json.loads((Path(directory) / "index.json").read_bytes())[AGENT]
     report = RELAYED_REPORT if is_relayed else REPORT
     return tell(found, None if cases else report)
+
+
+async def start_port(nursery: trio.Nursery, *, is_relayed: bool) -> RealtimePort:
+    """Start the port that echoes, and return it, or the one that relays to it."""
+    nobodys_world = cast("World", NobodysWorld())
+    port: RealtimePort = EchoPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(OWNER))
+    await nursery.start(port.run)
+    if is_relayed:
+        RelayedConnection.owner_port = port.port
+        port = RelayingPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(INGRESS))
+        await nursery.start(port.run)
+    return port
+
+
+class NobodysWorld:
+    """What a connection reads of a world before its member is let in."""
+
+    as_of: ClassVar[int | None] = None
 
 
 class Echo(RealtimeConnection):
