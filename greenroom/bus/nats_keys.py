@@ -11,8 +11,6 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from greenroom.bus.bus import BusUnusable
 from greenroom.network.tls import advise_on_permissions
 
@@ -35,6 +33,8 @@ class NatsKey:
         Raises:
             ValueError: it is none, or has a typing error.
         """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         raw = _decode(seed.strip())
         kind, rest = raw[0] & 0xF8, (raw[0] & 7) << 5 | raw[1] >> 3
         if kind != _SEED or rest != _USER or len(raw) != 2 + _SEED_BYTES:

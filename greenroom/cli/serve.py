@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import resource
 import shlex
@@ -186,6 +187,7 @@ def _run(loaded: Loaded, tell: Callable[[Ready], None], pages: Pages, demo: str 
     async def serve_until_stopped() -> None:
         count = worker_count(settings)
         if count == 1 and settings.bus is None:
+            gc.disable()  # what is loaded stays; `serve` collects once it has started
             from greenroom import app
 
             await app.serve(settings, announce=announce, sources=loaded.sources, pages=pages)
@@ -276,6 +278,7 @@ async def _work(channel: int) -> None:
             begin = link.begin
             sys.path[:] = begin.import_path
             configure(begin.settings.log_format, begin.settings.log_level, node=begin.name)
+            gc.disable()  # as for one process
             from greenroom import app
 
             try:

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 TlsContext = Callable[[], ssl.SSLContext]
 """Returns the TLS context for the next connection."""
@@ -89,11 +90,15 @@ def read_der(certificate_file: Path) -> bytes:
     Raises:
         TlsError: the file cannot be read.
     """
+    from cryptography.hazmat.primitives.serialization import Encoding
+
     return _read_own(certificate_file).public_bytes(Encoding.DER)
 
 
 def _read_own(certificate_file: Path) -> x509.Certificate:
     """Return the first certificate of a PEM file: the server's own."""
+    from cryptography import x509  # most servers have no certificate, and start without this
+
     try:
         return x509.load_pem_x509_certificates(_read(certificate_file))[0]
     except ValueError:

@@ -129,3 +129,19 @@ def test_the_line_that_tells_why_it_ends_is_written_as_the_log_is(
         assert fatal["message"].startswith("the server ends: The database URL cannot be used")
     else:
         assert last.startswith("greenroom: The database URL cannot be used")
+
+
+def test_a_server_loads_only_what_its_settings_need(data_dir: Path, database_url: str) -> None:
+    server = _TellsImports(data_dir, "--database-url", database_url).start()
+    assert server.stop() == 0
+    lines = [line for line in server.read_log().splitlines() if line.startswith("import time:")]
+    loaded = {line.rpartition("|")[2].strip() for line in lines}
+    assert "greenroom.http.server.server" in loaded
+    # HTTP/2, which TLS or a setting offers; certificates; calls to Steam
+    assert not loaded & {"hypercorn", "h2", "quart", "flask", "cryptography.x509", "httpx2"}
+
+
+class _TellsImports(ServerProcess):
+    """A server that writes into its log what it imports."""
+
+    program = ("-X", "importtime", "-m", "greenroom")

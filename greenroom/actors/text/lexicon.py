@@ -6,6 +6,7 @@ and what we changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -35,9 +36,9 @@ LANGUAGES: Final = (
 
 STARRED_CHARACTERS: Final = (4, 5)
 _CYRILLIC: Final = frozenset({"ru", "uk"})
-_VOWEL: Final = regex.compile(r"(?<=\p{L})[aeiou](?=\p{L})")
-_RUN: Final = regex.compile(r"(.)\1*")
-_DOUBLE: Final = regex.compile(r"(.)\1")
+_VOWEL: Final = re.compile(r"(?<=[a-z])[aeiou](?=[a-z])")
+_RUN: Final = re.compile(r"((.)\2*)")
+_DOUBLE: Final = re.compile(r"(.)\1")
 _Spelling = tuple[tuple[int, ...], bool, bool]
 # Words of these scripts stand among others without a blank: so long they must be, to be one
 # wherever their letters are found. Katakana words are told apart by the script around them.
@@ -64,7 +65,7 @@ class Lexicon:
     """All words of all languages."""
 
     def __init__(self) -> None:
-        """Read the word data and build the automaton: about a tenth of a second."""
+        """Read the word data and build the automaton: a tenth of a second."""
         self._entries: dict[str, dict[_Spelling, int]] = {}
         innocent: dict[str, int] = {}
         listed: set[str] = set()
@@ -73,17 +74,18 @@ class Lexicon:
             policy = policies.get(language, {})
             bit = 1 << number
             unused = {fold(word) for word in policy.get("unused", ())}
-            wanted = [word for word in _words(language) if fold(word) not in unused]
-            wanted += policy.get("added", ())
-            listed.update(map(fold, wanted))
-            for word in wanted:
+            folded = ((word, fold(word)) for word in _words(language))
+            wanted = [both for both in folded if both[1] not in unused]
+            wanted += ((word, fold(word)) for word in policy.get("added", ()))
+            listed.update(spelling for _, spelling in wanted)
+            for word, spelling in wanted:
                 begins, ends = _edges(word)
-                self._add(word, bit, begins=begins, ends=ends)
+                self._add(spelling, bit, begins=begins, ends=ends)
             for word in policy.get("whole", ()):
-                self._add(word, bit, begins=True, ends=True)
+                self._add(fold(word), bit, begins=True, ends=True)
             for word in policy.get("inside", ()):
                 self._add_starred(word, bit)
-                self._add(word, bit, begins=False, ends=False)
+                self._add(fold(word), bit, begins=False, ends=False)
             exceptions = _exceptions() if language == "en" else ()
             for word in (*policy.get("innocent", ()), *exceptions):
                 innocent[fold(word)] = innocent.get(fold(word), 0) | bit
@@ -126,12 +128,11 @@ class Lexicon:
         if word.isascii() and len(word) in STARRED_CHARACTERS:
             starred = word[0] + "*" * (len(word) - 2) + word[-1]
             runs = (1, len(word) - 2, 1)
-            entries = self._entries.setdefault(_RUN.sub(r"\1", starred), {})
+            entries = self._entries.setdefault(_RUN.sub(r"\2", starred), {})
             key = runs, True, True
             entries[key] = entries.get(key, 0) | language
 
-    def _add(self, word: str, language: int, *, begins: bool, ends: bool) -> None:
-        folded = fold(word)
+    def _add(self, folded: str, language: int, *, begins: bool, ends: bool) -> None:
         spellings = [folded]
         if folded.isascii() and MASKED_CHARACTERS_MIN <= len(folded) <= MASKED_CHARACTERS_MAX:
             spellings += [
@@ -141,8 +142,9 @@ class Lexicon:
         for spelling in spellings:
             runs, drawn = (1,) * len(spelling), spelling
             if _DOUBLE.search(spelling):
-                runs = tuple(len(run[0]) for run in _RUN.finditer(spelling))
-                drawn = _RUN.sub(r"\1", spelling)
+                found = _RUN.findall(spelling)
+                runs = tuple(len(run) for run, _ in found)
+                drawn = "".join(character for _, character in found)
             if drawn:
                 entries = self._entries.setdefault(drawn, {})
                 key = runs, begins, ends
@@ -155,13 +157,27 @@ def lexicon() -> Lexicon:
     return Lexicon()
 
 
+class _FoldedCharacters(dict[int, str]):
+    """The folded form of each character that the lists have, by its code."""
+
+    def __missing__(self, code: int) -> str:
+        """Fold a character when it is met first."""
+        folded = self[code] = fold_character(chr(code))
+        return folded
+
+
+_folded_characters: Final = _FoldedCharacters()
+
+
 def fold(word: str) -> str:
     """Return a word of the lists in the spelling that texts are folded to."""
-    return "".join(map(fold_character, word)).strip()
+    return word.translate(_folded_characters).strip()
 
 
 def _edges(word: str) -> tuple[bool, bool]:
     """Return whether a match must begin, and end, at the edge of a word."""
+    if word.isascii():
+        return True, True
     if _ANYWHERE.fullmatch(word):
         return False, False
     return True, not _TWO_SYLLABLES.fullmatch(word)

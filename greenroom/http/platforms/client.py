@@ -52,9 +52,33 @@ class PlatformClient:
         self._seconds_max = seconds_max
         self._free = trio.Semaphore(CALLS_MAX)
         self._client: httpx2.AsyncClient | None = None
+        self._wanted = trio.Event()
+        self._decided = trio.Event()
+        """Set when `_client` is there, or will not be."""
+        self._decided.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve calls until cancelled."""
+        """Serve calls until cancelled.
+
+        The first call loads what all need. That takes a tenth of a second, so a thread does it.
+        """
+        self._wanted, self._decided = trio.Event(), trio.Event()
+        try:
+            task_status.started()
+            await self._wanted.wait()
+            self._client = client = await trio.to_thread.run_sync(self._open)
+            try:
+                self._decided.set()
+                await trio.sleep_forever()
+            finally:
+                self._client = None
+                deadline = trio.current_time() + CLOSE_SECONDS_MAX
+                with trio.CancelScope(shield=True, deadline=deadline):
+                    await client.aclose()
+        finally:
+            self._decided.set()
+
+    def _open(self) -> httpx2.AsyncClient:
         import httpx2
 
         for logger in _LOUD:
@@ -62,20 +86,12 @@ class PlatformClient:
         # A connection a call: one that was kept may be dead by the moment it is used again, and a
         # question that a ticket is spent on cannot be asked twice.
         limits = httpx2.Limits(max_connections=CALLS_MAX, max_keepalive_connections=0)
-        client = httpx2.AsyncClient(
+        return httpx2.AsyncClient(
             limits=limits,
             timeout=self._seconds_max,
             trust_env=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "greenroom"},
         )
-        self._client = client
-        try:
-            task_status.started()
-            await trio.sleep_forever()
-        finally:
-            self._client = None
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS_MAX):
-                await client.aclose()
 
     async def get(
         self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]
@@ -108,10 +124,12 @@ class PlatformClient:
         headers: Mapping[str, str],
     ) -> PlatformAnswer:
         """Fetch an answer; one that is too long ends the scope, which closes all that is open."""
-        import httpx2
-
+        self._wanted.set()
+        await self._decided.wait()
         if self._client is None:
             raise self._make_unavailable("the client is not running")
+        import httpx2
+
         url, body = self._base_url + path, bytearray()
         try:
             async with self._client.stream(

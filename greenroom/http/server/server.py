@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -17,9 +18,7 @@ from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.ports import Answerer, OtherWorkers
 from greenroom.http.server.connection import Connection, ConnectionContext
-from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.options import HttpOptions
-from greenroom.http.server.quart_app import build_app
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.wire import (
     ConnectionLost,
@@ -36,6 +35,9 @@ from greenroom.network.connection_counts import Occupancy
 from greenroom.network.listeners import Listeners, OwnListeners
 from greenroom.network.sender import Sender
 from greenroom.network.tls import TlsContext
+
+if TYPE_CHECKING:
+    from greenroom.http.server.hypercorn_server import HypercornServer
 
 _logger = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class HttpServer:
             addresses=lambda: self._occupancy.addresses,
         )
         self._arrivals = AcceptQueue(self._pace, self._sender) if HAS_EPOLL else None
-        front = Front(answerer, pages, self._limits)
+        self._front = front = Front(answerer, pages, self._limits)
         self._context = ConnectionContext(
             options,
             front,
@@ -102,8 +104,7 @@ class HttpServer:
             limits=self._limits,
             others=others,
         )
-        self._app = build_app(front, options, self._pace)
-        self._hypercorn = self._make_hypercorn(front)
+        self._hypercorn = self._make_hypercorn()
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
@@ -115,9 +116,20 @@ class HttpServer:
         self.port = options.port
         """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
 
-    def _make_hypercorn(self, answerer: Answerer) -> HypercornServer:
-        """Return what serves the other connections; it cannot be run again once stopped."""
-        return HypercornServer(self._app, self._options, self._budgets, answerer, self._limits)
+    def _make_hypercorn(self) -> HypercornServer | None:
+        """Return what serves the other connections; it cannot be run again once stopped.
+
+        Loading it takes a fifth of a server's start, so it is loaded only where HTTP/2 may come.
+        That is agreed on over TLS, or a setting names who may speak it in the clear.
+        """
+        options, front = self._options, self._front
+        if self._tls is None and options.server != "hypercorn" and not options.http2_clear_from:
+            return None
+        from greenroom.http.server.hypercorn_server import HypercornServer
+        from greenroom.http.server.quart_app import build_app
+
+        app = build_app(front, options, self._pace)
+        return HypercornServer(app, options, self._budgets, front, self._limits)
 
     @property
     def connections(self) -> int:
@@ -140,7 +152,7 @@ class HttpServer:
         """
         self.port = await self._listeners.open()
         self._context.stopping = self._context.parting = self._is_ending = False
-        self._hypercorn = self._make_hypercorn(self._context.answerer)
+        self._hypercorn = self._make_hypercorn()
         self._reaper.tick()
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
@@ -181,7 +193,8 @@ class HttpServer:
     def drain(self) -> None:
         """Go on serving, but tell each client with its answer that the connection ends."""
         self._context.stopping = True
-        self._hypercorn.drain()
+        if self._hypercorn is not None:
+            self._hypercorn.drain()
 
     async def _begin_stop(self) -> None:
         """Close what is idle, or move it; everything else ends after the answer it is in."""
@@ -189,7 +202,8 @@ class HttpServer:
         self._is_ending = self._context.parting = True
         for connection in self._own:
             connection.stop()
-        await self._hypercorn.stop()
+        if self._hypercorn is not None:
+            await self._hypercorn.stop()
 
     async def _force_stop(self) -> None:
         """Cut off, when the time is up, what shields itself: Hypercorn in the middle of a send."""
@@ -313,6 +327,7 @@ class HttpServer:
 
     async def _hand_over(self, stream: TcpStream, rest: bytes, peer: str) -> None:
         """Let Hypercorn serve the connection to its end."""
+        assert self._hypercorn is not None
         self._handed.add(stream)
         may_be_http_2 = self._tls is None and self._context.http2_clear.trusts(peer)
         try:
