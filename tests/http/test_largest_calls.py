@@ -79,7 +79,6 @@ def _as_documents_take_longest(name: str, request: Request) -> Request:
 def _undisturbed() -> Iterator[None]:
     """Collect no garbage meanwhile, and count no lines for the coverage: neither is the call's."""
     trace = sys.gettrace()
-    gc.collect()
     gc.disable()
     sys.settrace(None)
     try:

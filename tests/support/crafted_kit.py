@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 import msgspec
 from largest_kit import MEBIBYTE
 
@@ -54,7 +57,8 @@ def _fill(unit: bytes, size: int) -> bytes:
     return unit * (size // len(unit))
 
 
-def documents(size: int = SIZE) -> dict[str, bytes]:
+@lru_cache(maxsize=1)
+def documents(size: int = SIZE) -> Mapping[str, bytes]:
     """Return crafted documents of so many bytes, by what they are made of."""
     found = {n: b'{"a":[' + _fill(unit, size) + b"0]}" for n, unit in _ENTRIES.items()}
     found |= {n: b'{"a":"' + _fill(unit, size) + b'"}' for n, unit in _CHARACTERS.items()}
