@@ -57,6 +57,8 @@ class HandOver:
         messenger: Messenger,
         draw_epochs: Callable[[int], Awaitable[list[int]]],
         look: Callable[[], None],
+        *,
+        is_taker: Callable[[int], bool],
     ) -> None:
         """Prepare.
 
@@ -66,12 +68,14 @@ class HandOver:
             messenger: the way to the other nodes.
             draw_epochs: returns so many epochs that are higher than all before.
             look: has shards opened again that stay here after all.
+            is_taker: returns whether a node takes shards, as of now.
         """
         self._shards = shards
         self._residents = residents
         self._messenger = messenger
         self._draw_epochs = draw_epochs
         self._look = look
+        self._is_taker = is_taker
         self._turn = trio.Lock()
         self.moved = 0
         """Shards handed over since the start."""
@@ -87,17 +91,21 @@ class HandOver:
             to_node: the next owner.
 
         Raises:
-            HandOverRefused: the other node is not there, or is this one.
+            HandOverRefused: the other node is this one, is not there, or is about to stop; some may
+                have been handed over.
             ActorUnavailable: the database does not answer; some may have been handed over.
 
         Cancellation: what has been handed over so far stays so.
         """
-        if to_node == self._shards.node_id or self._shards.address_of(to_node) is None:
-            raise HandOverRefused(f"node {to_node} takes no shards from here; see cluster status")
+        self._check_taker(to_node)
         moved = 0
         for group in self._group(shards):
             moved += await self._hand_over(group, to_node)
         return moved
+
+    def _check_taker(self, to_node: int) -> None:
+        if to_node == self._shards.node_id or not self._is_taker(to_node):
+            raise HandOverRefused(f"node {to_node} takes no shards from here; see cluster status")
 
     async def drain(self, takers: Callable[[], Collection[int]], seconds_max: float) -> int:
         """Hand over everything; return how many shards are left.
@@ -146,6 +154,7 @@ class HandOver:
             if not shards:
                 return 0
             await self._residents.prepare(shards)
+            self._check_taker(to_node)  # that, and the groups before this one, may have taken long
             epochs = dict(zip(shards, await self._draw_epochs(len(shards)), strict=True))
             self._shards.begin_leaving(shards)
             try:

@@ -111,7 +111,12 @@ class Membership:
         self._connectivity = ConnectivityMonitor(guard.moment)
         self._opening = ShardOpener(shards, residents, guard, self._note_opened)
         self.hand_over = HandOver(
-            shards, residents, messenger, records.draw_epochs, self._opening.look
+            shards,
+            residents,
+            messenger,
+            records.draw_epochs,
+            self._opening.look,
+            is_taker=lambda node_id: node_id in self.takers(),
         )
         self.is_draining = False
         """True once this node takes no more shards and hands over what it has."""

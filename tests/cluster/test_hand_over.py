@@ -143,6 +143,36 @@ async def test_a_drain_ends_when_its_time_is_over(autojump_clock: Clock) -> None
         assert trio.current_time() - begun < 7.5
 
 
+@pytest.mark.parametrize("ends", [True, False])
+async def test_no_shard_goes_to_a_node_that_has_ended_or_drains_meanwhile(
+    ends: bool, autojump_clock: Clock
+) -> None:
+    async with running(3) as (cluster, (one, two, _)):
+        shards = shards_of(one, 24)
+
+        async def wait(step: str) -> None:
+            await trio.sleep(3.0)
+
+        one.residents.at_step = wait
+        refusals = []
+
+        async def move() -> None:
+            with pytest.raises(HandOverRefused, match="takes no shards") as refused:
+                await one.membership.hand_over.move(shards, two.node_id)
+            refusals.append(refused)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(move)
+            await trio.sleep(0.5)
+            if ends:
+                await two.kill()
+            else:
+                await two.membership.drain(0.1)
+        assert refusals
+        assert one.residents.goodbyes == []
+        await until(cluster.is_served, 10.0)
+
+
 # Death at each step.
 
 

@@ -237,9 +237,10 @@ class BehaviourService:
         if self._results.get(room_id) is results:
             del self._results[room_id]
 
-    def is_busy(self, room_id: str) -> bool:
-        """Return whether a room has jobs or results under way."""
-        return room_id in self._results or self._jobs.has(room_id)
+    def under_way(self, room_id: str) -> set[tuple[str, str, int]]:
+        """Return the jobs and results of a room that are under way, each by its number."""
+        jobs = {("job", room_id, number) for number in self._jobs.numbers_of(room_id)}
+        return jobs | {("result", room_id, number) for number in self._results.get(room_id, ())}
 
     def let_go(self, room_id: str) -> None:
         """Forget what a room waits for that is another node's now; it sets results off again."""

@@ -8,10 +8,10 @@ all the same.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import types
-from collections import Counter
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -56,9 +56,12 @@ class Jobs:
         self._seconds_max = seconds_max
         self._tell = tell
         self._nursery: trio.Nursery | None = None
-        self._waiting: list[tuple[str, Run]] = []
+        self._waiting: list[tuple[str, int, Run]] = []
         """Jobs from before `begin`."""
-        self._counts: Counter[str] = Counter()
+        self._numbers = itertools.count()
+        self._under_way: dict[str, set[int]] = {}
+        """The numbers of the jobs that run or wait, by room."""
+        self._total = 0
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
         self._spawned = _Spawned(watch)
 
@@ -67,8 +70,8 @@ class Jobs:
         self._nursery = nursery
         trio.lowlevel.add_instrument(self._spawned)
         waiting, self._waiting = self._waiting, []
-        for room_id, work in waiting:
-            nursery.start_soon(self._run, room_id, work)
+        for room_id, number, work in waiting:
+            nursery.start_soon(self._run, room_id, number, work)
 
     def end(self) -> None:
         """Let jobs wait from now on; those under way have been given up."""
@@ -79,20 +82,28 @@ class Jobs:
 
     def start(self, room_id: str, work: Run) -> None:
         """Do a job of a room; one too many fails at once."""
-        if self._counts[room_id] >= ROOM_JOBS_MAX or self._counts.total() >= JOBS_MAX:
+        if len(self.numbers_of(room_id)) >= ROOM_JOBS_MAX or self._total >= JOBS_MAX:
             self._tell(room_id, work, JobFailed("too many jobs"))
             return
-        self._counts[room_id] += 1
+        number = next(self._numbers)
+        self._under_way.setdefault(room_id, set()).add(number)
+        self._total += 1
         if self._nursery is None:
-            self._waiting.append((room_id, work))
+            self._waiting.append((room_id, number, work))
         else:
-            self._nursery.start_soon(self._run, room_id, work)
+            self._nursery.start_soon(self._run, room_id, number, work)
 
-    def has(self, room_id: str) -> bool:
-        """Return whether jobs of a room run or wait."""
-        return room_id in self._counts
+    def numbers_of(self, room_id: str) -> Collection[int]:
+        """Return the numbers of a room's jobs that run or wait; no two jobs have the same."""
+        return self._under_way.get(room_id, ())
 
-    async def _run(self, room_id: str, work: Run) -> None:
+    def _note_done(self, room_id: str, number: int) -> None:
+        self._total -= 1
+        self._under_way[room_id].remove(number)
+        if not self._under_way[room_id]:
+            del self._under_way[room_id]
+
+    async def _run(self, room_id: str, number: int, work: Run) -> None:
         """Do a job, and have its room told in time, whatever the job does."""
         told = trio.Event()
 
@@ -102,20 +113,20 @@ class Jobs:
                 self._tell(room_id, work, result)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._do, room_id, work, tell)
+            nursery.start_soon(self._do, room_id, number, work, tell)
             with trio.move_on_after(self._seconds_max + STOP_SECONDS) as patience:
                 await told.wait()
             if patience.cancelled_caught:
                 _logger.error("a job of room %s does not stop", room_id)
                 tell(self._make_too_late())
 
-    async def _do(self, room_id: str, work: Run, tell: Callable[[object], None]) -> None:
+    async def _do(
+        self, room_id: str, number: int, work: Run, tell: Callable[[object], None]
+    ) -> None:
         try:
             result = await self._await_result(work)
         finally:
-            self._counts[room_id] -= 1
-            if not self._counts[room_id]:
-                del self._counts[room_id]
+            self._note_done(room_id, number)
         tell(result)
 
     async def _await_result(self, work: Run) -> object:

@@ -124,21 +124,29 @@ class ShardKeeper:
         await save_presence_of(self._world, shard)
 
     async def wait_idle(self, shard: int, seconds_max: float) -> bool:
-        """Wait until no job, result or sign-in of a shard is under way; return whether that is so.
+        """Wait until all jobs, results and sign-ins are over that are under way in a shard now.
+
+        What begins meanwhile is not waited for: rooms that keep score always have a result under
+        way. Return whether all are over.
 
         Cancellation ends the wait.
         """
+        left = self._find_under_way(shard)
         for _ in range(math.ceil(seconds_max / LOOK_SECONDS)):
-            if not self._is_busy(shard):
+            if not left:
                 return True
             await trio.sleep(LOOK_SECONDS)
-        return not self._is_busy(shard)
+            left &= self._find_under_way(shard)
+        return not left
 
-    def _is_busy(self, shard: int) -> bool:
+    def _find_under_way(self, shard: int) -> set[object]:
         world = self._world
-        return any(map(world.platforms.is_busy, world.ledger.games_of(shard))) or any(
-            map(self._studio.is_busy, world.rooms.directory.keys_of(shard))
-        )
+        found = set[object]()
+        for game_id in world.ledger.games_of(shard):
+            found.update((game_id, user) for user in world.platforms.signing_in(game_id))
+        for room_id in world.rooms.directory.keys_of(shard):
+            found.update(self._studio.under_way(room_id))
+        return found
 
     def set_aside(self, shard: int) -> None:
         """Queue what is in memory alone: signs of life, what ticks have made of rooms, and polls.

@@ -97,9 +97,9 @@ class Platforms:
         finally:
             self._under_way.give_back(key)
 
-    def is_busy(self, game_id: int) -> bool:
-        """Return whether anybody is signing in to a game, whose ticket may be used up."""
-        return any(game == game_id for game, _ in self._turns)
+    def signing_in(self, game_id: int) -> set[PlatformUser]:
+        """Return who is just signing in to a game: their tickets may be used up."""
+        return {user for game, user in self._turns if game == game_id}
 
     @asynccontextmanager
     async def turn(self, game_id: int, user: PlatformUser) -> AsyncGenerator[None]:

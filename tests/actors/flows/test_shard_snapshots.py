@@ -170,4 +170,4 @@ async def test_a_room_that_goes_before_its_results_are_begun_with_harms_no_other
         studio.deliver("a room", 1, UpdatePlayer(1, {"wins": b"1"}))
         studio.let_go("a room")
         await wait_all_tasks_blocked()
-        assert not studio.is_busy("a room")
+        assert not studio.under_way("a room")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -55,6 +56,7 @@ from greenroom.actors.services.expiry import EndedPlaces
 from greenroom.actors.services.old_keys import forget_old_keys
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.behaviour.effects import ResultOrder, UpdatePlayer
 from greenroom.persistence.operators.retention import LOOK_SECONDS, RetentionService
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
@@ -567,13 +569,36 @@ async def test_a_shard_is_idle_once_nobody_signs_in_and_no_job_runs(
     room_id = node.world.rooms.directory.keys_of(shard)[0]
     node.studio._results.clear()
     assert await node.keeper.wait_idle(shard, 1.0)
-    node.studio._jobs._counts[room_id] += 1
+    node.studio._jobs._under_way[room_id] = {1}
     assert not await node.keeper.wait_idle(shard, 1.0)
-    node.studio._jobs._counts.clear()
+    node.studio._jobs._under_way.clear()
     user = object()
     async with node.world.platforms.turn(arena.game.game_id, user):  # type: ignore[arg-type]
         assert not await node.keeper.wait_idle(shard, 1.0)
     assert await node.keeper.wait_idle(shard, 1.0)
+
+
+async def test_what_begins_meanwhile_is_not_waited_for(
+    node: Node, nursery: trio.Nursery, autojump_clock: MockClock
+):
+    """Drains took six seconds for each group of shards with a room that always writes results."""
+    arena = await furnished(node)
+    shard = node.shard_of(arena)
+    room_id = node.world.rooms.directory.keys_of(shard)[0]
+    orders: dict[int, ResultOrder] = {0: UpdatePlayer(1, {})}
+    node.studio._results[room_id] = orders
+
+    async def play_on() -> None:
+        for number in itertools.count(1):
+            await trio.sleep(0.015)
+            orders[number] = UpdatePlayer(1, {})
+            del orders[number - 1]
+
+    nursery.start_soon(play_on)
+    began = trio.current_time()
+    assert await node.keeper.wait_idle(shard, 1.0)
+    assert trio.current_time() - began < 0.1
+    del node.studio._results[room_id]
 
 
 async def test_a_server_alone_pays_for_no_shards(autojump_clock: MockClock):

@@ -122,7 +122,7 @@ async def test_no_result_is_passed_over_because_its_player_has_just_moved(
         room_id, player_id = await count(arena)
         await trio.sleep(5)
         assert await document(arena, player_id) == {"n": RESULTS}
-        assert not studio.is_busy(room_id)
+        assert not studio.under_way(room_id)
     writes = [e for e in memory.committed if isinstance(e, PlayerDocumentReplaced)]
     assert len(writes) == RESULTS
 
