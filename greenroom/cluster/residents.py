@@ -111,8 +111,7 @@ class WorldResidents:
 
     async def prepare(self, shards: Sequence[int]) -> None:
         """See `Residents`."""
-        for shard in shards:
-            await self._keeper.save(shard)
+        await self._keeper.save(shards)
         await self._storage.committer.flush()  # so that little is written while everybody waits
         async with trio.open_nursery() as nursery:
             for shard in shards:

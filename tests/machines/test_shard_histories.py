@@ -170,7 +170,7 @@ async def _check(node: Node, moved: Arena, other: Arena) -> None:
     shard = node.shard_of(moved)
     before, records = await observe(node, [moved, other]), await read_players(moved)
     names = node.names_of(moved)
-    await node.keeper.save(shard)
+    await node.keeper.save([shard])
     node.give(shard)
     await trio.testing.wait_all_tasks_blocked()
     assert node.residue(names) == []

@@ -114,14 +114,16 @@ class ShardKeeper:
             _logger.info("restored %d rooms and lobbies, %d online players", *counts)
             self._brought_up()
 
-    async def save(self, shard: int) -> None:
-        """Write what may be written before a shard is handed over, so that less is left for then.
+    async def save(self, shards: Collection[int]) -> None:
+        """Write what may be written before shards are handed over, so that less is left for then.
 
         Cancellation: some may be written.
         """
-        await self.places.save(shard)
-        await self.usage.save(shard)
-        await save_presence_of(self._world, shard)
+        for shard in shards:
+            await self.places.save(shard)
+        await self.usage.save(shards)  # once: it writes all games with several partitions
+        for shard in shards:
+            await save_presence_of(self._world, shard)
 
     async def wait_idle(self, shard: int, seconds_max: float) -> bool:
         """Wait until all jobs, results and sign-ins are over that are under way in a shard now.

@@ -165,18 +165,20 @@ class UsageService:
             self._ledger.let_go(game_id)
             self._saved.pop(game_id, None)
 
-    async def save(self, shard: int | None = None) -> None:
+    async def save(self, shards: Collection[int] | None = None) -> None:
         """Write what has changed since the last time; what cannot be written waits.
 
         Args:
-            shard: only of games that are at home there; None for all.
+            shards: only of games that are at home there; None for all. Games with several
+                partitions are always written.
         """
         try:
             await self._parts.save()
         except StorageUnavailable:
             return
         games = [game for game in self._ledger.list_games() if len(game.shards) < 2]
-        rows = (self._make_row(game) for game in games if shard in {None, game.shards[0]})
+        wanted = (game for game in games if shards is None or game.shards[0] in shards)
+        rows = map(self._make_row, wanted)
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
             portion = changed[start : start + ROWS_MAX]

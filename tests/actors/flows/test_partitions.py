@@ -174,7 +174,7 @@ async def test_partitions_come_and_go_one_by_one(node: Node):
     world, shards = node.world, shards_of(arena)
     directories: list[Any] = [world.players, world.rooms.directory, world.lobbies.directory]
     for shard in shards[1:]:
-        await node.keeper.save(shard)
+        await node.keeper.save([shard])
         others = [directory.keys_of(s) for directory in directories for s in shards if s != shard]
         node.give(shard)
         assert not any(directory.has_any(shard) for directory in directories)
@@ -187,7 +187,7 @@ async def test_nothing_is_left_of_a_game_whose_last_partition_goes(node: Node):
     arena = await node.add()
     await furnish(node, arena)
     for shard in shards_of(arena):
-        await node.keeper.save(shard)
+        await node.keeper.save([shard])
         node.give(shard)
     assert node.world.ledger.list_games() == []
     await node.keeper.usage.save()  # until then it is known what was counted last

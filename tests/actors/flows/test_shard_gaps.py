@@ -31,7 +31,7 @@ async def test_signs_of_life_are_written_ahead_and_the_deciding_step_has_the_res
     await trio.sleep(60)
     for player in (early, late):
         await player.player.ask(Heartbeat())
-    await node.keeper.save(node.shard_of(arena))
+    await node.keeper.save([node.shard_of(arena)])
     assert arena.memory.players[early.player_id].last_heartbeat == node.world.clock.now()
     await trio.sleep(1)
     now = await late.player.ask(Heartbeat())
@@ -76,7 +76,7 @@ async def test_how_often_a_shard_is_read_depends_on_pages_alone(
     for _ in range(2 * RESTORE_PAGE + 1):
         await come(arena)
     shard = node.shard_of(arena)
-    await node.keeper.save(shard)
+    await node.keeper.save([shard])
     node.give(shard)
     node.memory.reads.clear()
     await node.take(shard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -22,7 +23,7 @@ from greenroom.actors.room.messages import PollUpdates, ReadCurrent, SendUpdates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.room.studio_messages import NoteConnection, NoteDelivered
 from greenroom.behaviour import JsonObject, Member, Room, RoomBehaviour, action
-from greenroom.behaviour.effects import UpdatePlayer
+from greenroom.behaviour.effects import ResultOrder, UpdatePlayer
 
 
 class Marking(RoomBehaviour[dict[str, int]]):
@@ -84,7 +85,7 @@ async def poll_while_snapshots_are_written(node: Node, monkeypatch: pytest.Monke
     await join_room(node.world, game.game_id, guest.player, room_id, entrance)
     there, shard = rooms.ref(room_id), node.shard_of(arena)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
-    await node.keeper.save(shard)
+    await node.keeper.save([shard])
     await there.ask(PollUpdates(guest.player_id, read_sources("all", None), None))
     write = arena.memory.journals.save
 
@@ -171,3 +172,29 @@ async def test_a_room_that_goes_before_its_results_are_begun_with_harms_no_other
         studio.let_go("a room")
         await wait_all_tasks_blocked()
         assert not studio.under_way("a room")
+
+
+async def test_what_begins_meanwhile_is_not_waited_for(
+    nursery: trio.Nursery, autojump_clock: MockClock
+):
+    """Drains took six seconds for each group of shards with a room that always writes results."""
+    async with open_node() as node:
+        arena = await node.add()
+        host = await come(arena)
+        await create_room(node.world, arena.game.game, host.player, room())
+        shard = node.shard_of(arena)
+        room_id = node.world.rooms.directory.keys_of(shard)[0]
+        orders: dict[int, ResultOrder] = {0: UpdatePlayer(1, {})}
+        node.studio._results[room_id] = orders
+
+        async def play_on() -> None:
+            for number in itertools.count(1):
+                await trio.sleep(0.015)
+                orders[number] = UpdatePlayer(1, {})
+                del orders[number - 1]
+
+        nursery.start_soon(play_on)
+        began = trio.current_time()
+        assert await node.keeper.wait_idle(shard, 1.0)
+        assert trio.current_time() - began < 0.1
+        del node.studio._results[room_id]

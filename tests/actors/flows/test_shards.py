@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -56,7 +55,6 @@ from greenroom.actors.services.expiry import EndedPlaces
 from greenroom.actors.services.old_keys import forget_old_keys
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.leaderboards import Leaderboards
-from greenroom.behaviour.effects import ResultOrder, UpdatePlayer
 from greenroom.persistence.operators.retention import LOOK_SECONDS, RetentionService
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
@@ -76,7 +74,7 @@ async def furnished(node: Node, owner: Owner | None = None) -> Arena:
 async def hand_over(node: Node, arena: Arena) -> int:
     """Do what a hand-over does before and in its deciding step; return the shard."""
     shard = node.shard_of(arena)
-    await node.keeper.save(shard)
+    await node.keeper.save([shard])
     node.give(shard)
     return shard
 
@@ -248,7 +246,7 @@ async def test_an_index_that_is_forgotten_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ):
     arena = await furnished(node)
-    await node.keeper.save(node.shard_of(arena))
+    await node.keeper.save([node.shard_of(arena)])
     names = node.names_of(arena)
     monkeypatch.setattr(*oversight)
     node.give(node.shard_of(arena))
@@ -482,7 +480,7 @@ async def test_what_polls_have_delivered_is_known_where_a_shard_goes(
     await join_room(node.world, game.game_id, guest.player, room_id, entrance)
     there, everybody = rooms.ref(room_id), read_sources("all", None)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
-    await node.keeper.save(node.shard_of(arena))
+    await node.keeper.save([node.shard_of(arena)])
     page = await there.ask(PollUpdates(guest.player_id, everybody, None))
     assert len(page.updates) == 1
     node.give(node.shard_of(arena))
@@ -576,29 +574,6 @@ async def test_a_shard_is_idle_once_nobody_signs_in_and_no_job_runs(
     async with node.world.platforms.turn(arena.game.game_id, user):  # type: ignore[arg-type]
         assert not await node.keeper.wait_idle(shard, 1.0)
     assert await node.keeper.wait_idle(shard, 1.0)
-
-
-async def test_what_begins_meanwhile_is_not_waited_for(
-    node: Node, nursery: trio.Nursery, autojump_clock: MockClock
-):
-    """Drains took six seconds for each group of shards with a room that always writes results."""
-    arena = await furnished(node)
-    shard = node.shard_of(arena)
-    room_id = node.world.rooms.directory.keys_of(shard)[0]
-    orders: dict[int, ResultOrder] = {0: UpdatePlayer(1, {})}
-    node.studio._results[room_id] = orders
-
-    async def play_on() -> None:
-        for number in itertools.count(1):
-            await trio.sleep(0.015)
-            orders[number] = UpdatePlayer(1, {})
-            del orders[number - 1]
-
-    nursery.start_soon(play_on)
-    began = trio.current_time()
-    assert await node.keeper.wait_idle(shard, 1.0)
-    assert trio.current_time() - began < 0.1
-    del node.studio._results[room_id]
 
 
 async def test_a_server_alone_pays_for_no_shards(autojump_clock: MockClock):
