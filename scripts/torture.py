@@ -62,6 +62,7 @@ def main() -> int:
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
     parser.add_argument("--crowds", nargs="+", choices=KINDS, default=[*KINDS], help="only these")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write the server's log there")
     parser.add_argument("--mutation", choices=MUTATIONS, help="plant a bug that must be found")
     parser.add_argument("--prove", action="store_true", help="have each mutation found, and end")
     given = parser.parse_args()
@@ -92,6 +93,8 @@ def main() -> int:
     print(outcome.report())
     if given.report is not None:
         given.report.write_text(outcome.report())
+    if given.log is not None:
+        given.log.write_text(outcome.log)
     return 1 if outcome.violations else 0
 
 

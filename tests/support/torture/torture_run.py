@@ -6,6 +6,7 @@ import json
 import platform
 import random
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -21,6 +22,8 @@ from torture_target import TortureTarget, open_stage, say
 PROGRESS_SECONDS = 10.0
 TOLD_LENGTH_MAX = 4_000
 """Characters of what was found: a history that does not hold has some dozen lines."""
+TOLD_FRAMES_MAX = 6
+"""The innermost calls that are told of what was found: the wait, and the fault that waits."""
 CALM_SECONDS_MAX = 1.5
 """At most so long is nothing done to the stage between two faults."""
 
@@ -53,6 +56,8 @@ class Outcome:
         self.notes: list[str] = []
         """Further lines, as the crowds tell them."""
         self.violations: list[str] = []
+        self.log = ""
+        """The server's."""
 
     def report(self) -> str:
         """Return the run as a page."""
@@ -133,9 +138,10 @@ async def torture(
             counts = (crowd.acknowledged, crowd.checked, crowd.refused)
             outcome.crowds[type(crowd).__name__] = counts
             outcome.notes += [note for note in [crowd.told()] if note]
-        outcome.errors = _errors(stage.server.read_log())
+        outcome.log = stage.server.read_log()
+        outcome.errors = _errors(outcome.log)
         if outcome.violations and mutation is None:
-            say(stage.server.read_log()[-4000:])
+            say(outcome.log[-4000:])
     return outcome
 
 
@@ -198,12 +204,10 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _told(error: BaseException) -> str:
-    where = error.__traceback__
-    while where is not None and where.tb_next is not None:
-        where = where.tb_next
-    place = "" if where is None else f" ({where.tb_frame.f_code.co_name}:{where.tb_lineno})"
-    text = "nothing was acknowledged any more" if isinstance(error, trio.TooSlowError) else error
-    return f"{type(error).__name__}: {str(text)[:TOLD_LENGTH_MAX]}{place}"
+    frames = traceback.extract_tb(error.__traceback__)[-TOLD_FRAMES_MAX:]
+    place = " > ".join(f"{frame.name}:{frame.lineno}" for frame in frames)
+    text = "what was waited for did not happen" if isinstance(error, trio.TooSlowError) else error
+    return f"{type(error).__name__}: {str(text)[:TOLD_LENGTH_MAX]} ({place})"
 
 
 def _errors(log: str) -> Counter[str]:
