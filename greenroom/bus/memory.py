@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import defaultdict
 from random import Random
-from typing import Any
 
 import trio
 
@@ -183,7 +183,7 @@ class MemoryBus(Exchange):
         self._arrivals: list[tuple[float, int, int, bytes | None]] = []
         """When, in which order, from whom, what; `None` says that the sender has stopped."""
         self._order = itertools.count()
-        self._wanted: trio.lowlevel.Task | None = None
+        self._wait_scope = trio.CancelScope()
 
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""
@@ -209,10 +209,8 @@ class MemoryBus(Exchange):
         self._connected_since = trio.current_time()
 
     def look(self) -> None:
-        """Have `run` look what has arrived."""
-        task, self._wanted = self._wanted, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
+        """Have `run` look when the next frame arrives."""
+        self._wait_scope.deadline = self._find_next_arrival()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See `Bus`."""
@@ -223,7 +221,8 @@ class MemoryBus(Exchange):
                 task_status.started()
                 while True:
                     self._take_arrived()
-                    await self._wait()
+                    with trio.CancelScope(deadline=self._find_next_arrival()) as self._wait_scope:
+                        await trio.sleep_forever()
             finally:
                 self._network.leave(self)
                 self._drop_arrivals()
@@ -257,16 +256,8 @@ class MemoryBus(Exchange):
     def _is_paused(self) -> bool:
         return self._network.is_paused(self._node_id)
 
-    async def _wait(self) -> None:
-        """Wait until something arrives, or may have."""
-        is_next = self._arrivals and not self._is_paused
-        with trio.move_on_at(self._arrivals[0][0] if is_next else float("inf")):
-            self._wanted = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
-
-    def _stop_waiting(self, _: Any) -> trio.lowlevel.Abort:
-        self._wanted = None
-        return trio.lowlevel.Abort.SUCCEEDED
+    def _find_next_arrival(self) -> float:
+        return self._arrivals[0][0] if self._arrivals and not self._is_paused else math.inf
 
     def _drop_arrivals(self) -> None:
         for _, _, sender, frame in self._arrivals:

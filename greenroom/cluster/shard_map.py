@@ -55,6 +55,8 @@ class ShardMap(Generic[AnyNode]):
         """
         self.node_id = node_id
         self._owners: dict[int, ShardOwner] = {}
+        self._counts: Counter[int] = Counter()
+        """How many shards each node has, gone or not."""
         self._open: set[int] = set()
         self._leaving: set[int] = set()
         self._is_suspended = False
@@ -117,15 +119,14 @@ class ShardMap(Generic[AnyNode]):
 
     def unclaimed(self) -> list[int]:
         """Return the shards that no node has ever had, in order."""
+        if self._counts.total() == SHARDS:
+            return []
         return [s for s in range(SHARDS) if self._owners.get(s, UNKNOWN).node_id is None]
 
     @property
     def is_whole(self) -> bool:
         """Return whether every shard has an owner that is not gone."""
-        living = sum(
-            owner.node_id is not None and owner.node_id not in self._gone
-            for owner in self._owners.values()
-        )
+        living = self._counts.total() - sum(self._counts[node_id] for node_id in self._gone)
         return living == SHARDS
 
     def address_of(self, node_id: int) -> AnyNode | None:
@@ -210,11 +211,21 @@ class ShardMap(Generic[AnyNode]):
         """
         if epoch <= self.epoch_of(shard):
             return False
+        self._count(shard, -1)
         self._owners[shard] = ShardOwner(node_id or None, epoch)
+        self._count(shard, 1)
         self._open.discard(shard)  # also of our own: a new epoch has to be brought up
         self._leaving.discard(shard)
         self._tell()
         return True
+
+    def _count(self, shard: int, change: int) -> None:
+        """Count a shard at its owner, or no longer."""
+        node_id = self._owners.get(shard, UNKNOWN).node_id
+        if node_id is not None:
+            self._counts[node_id] += change
+            if not self._counts[node_id]:
+                del self._counts[node_id]
 
     def note_owners(self, owners: Mapping[int, tuple[int | None, int]]) -> list[int]:
         """Take note of the node (None for nobody) and epoch of shards; return what was news."""
@@ -229,8 +240,7 @@ class ShardMap(Generic[AnyNode]):
         before, self._nodes = self._nodes, {node.node_id: node for node in nodes}
         for node_id in before.keys() - self._nodes.keys():
             self.note_gone(node_id)
-        held = {owner.node_id for owner in self._owners.values()}
-        self._gone &= held | self._nodes.keys()  # ids are never used again
+        self._gone &= self._counts.keys() | self._nodes.keys()  # ids are never used again
         self._tell()
 
     def note_gone(self, node_id: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -88,6 +89,7 @@ def _list_converter(entry: Any) -> Convert | None:
     return lambda values: [convert(value) for value in values]
 
 
+@cache
 def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
     hints = get_type_hints(struct, include_extras=True)
     plan: list[tuple[str, str | None, Convert | None]] = []

@@ -21,7 +21,6 @@ VIRTUAL = {
     **dict.fromkeys(
         (
             "tests/support/simulation/sim_cluster.py",
-            "tests/support/simulation/sim_connection.py",
             "tests/support/simulation/sim_faults.py",
             "tests/support/simulation/sim_mutations.py",
             "tests/support/simulation/sim_plays.py",

@@ -10,10 +10,11 @@ from __future__ import annotations
 import gc
 import hashlib
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 from unittest.mock import patch
 
 import trio
@@ -26,7 +27,7 @@ _RUN = "trio._core._run"
 @contextmanager
 def same_each_time(seed: int) -> Iterator[MockClock]:
     """Have the block's trio run depend on a seed alone; give the clock that it must run on."""
-    clock = MockClock(autojump_threshold=0)  # before time is patched, which it looks at
+    clock = _make_clock()  # before time is patched, which it looks at
     dice = random.Random(seed)
     vars(trio._core._run)["_r"].seed(seed)  # there is no public way
     random.seed(seed)
@@ -44,6 +45,20 @@ def same_each_time(seed: int) -> Iterator[MockClock]:
         gc.disable()  # it would end what nobody holds at any moment
         stack.callback(gc.enable)
         yield clock
+
+
+def _make_clock() -> MockClock:
+    """Return a clock that only jumps; it is asked for the time at every step of every task."""
+    clock = MockClock(autojump_threshold=0)
+    state: dict[str, Any] = vars(clock)
+
+    def jump() -> None:
+        deadline = trio._core._run.GLOBAL_RUN_CONTEXT.runner.deadlines.next_deadline()
+        if state["_virtual_base"] < deadline < math.inf:
+            state["_virtual_base"] = deadline
+
+    state |= {"current_time": lambda: state["_virtual_base"], "_autojump": jump}
+    return clock
 
 
 class Trace:

@@ -6,12 +6,15 @@ finds the sender, or nobody. So it happens that a transaction is durable, and it
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from unittest.mock import patch
 
 import trio
@@ -28,7 +31,11 @@ Result = TypeVar("Result")
 
 
 class SimServer:
-    """The process of the database: all lines lead to it. It runs beside the nodes' processes."""
+    """The process of the database: all lines lead to it. It runs beside the nodes' processes.
+
+    What is on its way is a function to call at a time. A task for each of them would take three
+    quarters of a run's time.
+    """
 
     def __init__(self, database: SimDatabase, dice: random.Random) -> None:
         self.database = database
@@ -36,23 +43,41 @@ class SimServer:
         self.is_silent = False
         self.is_shut = False
         """True while a connection to it is refused."""
-        self._mended = trio.Event()
-        self._work, self._inbox = trio.open_memory_channel[Callable[[], Any]](100_000)
+        self._waiting: list[Callable[[], None]] = []
+        """Calls that have come while it stood still."""
+        self._arrivals: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._scope = trio.CancelScope()
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Do what was sent, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            task_status.started()
-            async for work in self._inbox:
-                nursery.start_soon(work)
+        """Do what arrives, until cancelled."""
+        task_status.started()
+        while True:
+            with trio.CancelScope(deadline=self._find_deadline()) as self._scope:
+                await trio.sleep_forever()
+            while self._find_deadline() <= trio.current_time():
+                _, _, act = heapq.heappop(self._arrivals)
+                act()
 
-    def begin(self, work: Callable[[], Any]) -> None:
-        """Have something done outside of the process that sends it."""
-        self._work.send_nowait(work)
+    def _find_deadline(self) -> float:
+        return self._arrivals[0][0] if self._arrivals else math.inf
 
-    async def take_way(self) -> None:
-        """Be on the way, to or fro."""
-        await trio.sleep(self.dice.uniform(*WAY_SECONDS))
+    def call_after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Have something done outside of the process that asks for it, so many seconds later."""
+        at = trio.current_time() + seconds
+        heapq.heappush(self._arrivals, (at, next(self._order), act))
+        self._scope.deadline = self._find_deadline()
+
+    def call_after_way(self, act: Callable[[], None], late_seconds: float = 0.0) -> None:
+        """Have something done that takes the way first, to or fro."""
+        self.call_after(late_seconds + self.dice.uniform(*WAY_SECONDS), act)
+
+    def call_when_awake(self, act: Callable[[], None]) -> None:
+        """Do something, or have it done at `mend` while the database stands still."""
+        if self.is_silent:
+            self._waiting.append(act)
+        else:
+            act()
 
     def go_silent(self) -> None:
         """Stand still: answer nobody until `mend`."""
@@ -66,13 +91,9 @@ class SimServer:
     def mend(self) -> None:
         """Answer again."""
         self.is_silent = self.is_shut = False
-        self._mended.set()
-        self._mended = trio.Event()
-
-    async def wait_awake(self) -> None:
-        """Wait while it stands still."""
-        while self.is_silent:
-            await self._mended.wait()
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            self.call_after(0.0, partial(self.call_when_awake, act))
 
 
 def _do_nothing() -> None: ...
@@ -91,8 +112,8 @@ class SimLine:
         """How much later than usual everything arrives that leaves now."""
         self.when_writing: Callable[[], None] = _do_nothing
         """Called just before a transaction with events is sent."""
-        self._held: trio.Event | None = None
-        """Set once what was sent may leave; None if it leaves at once."""
+        self._held: list[Callable[[], None]] | None = None
+        """Calls that may not leave yet; None if everything leaves at once."""
         self.is_over = False
         """True once the process of the node has ended."""
         self.backends: list[Backend] = []
@@ -117,51 +138,25 @@ class SimLine:
         if self.is_over:
             await trio.lowlevel.checkpoint()
             raise DatabaseConnectionLost("the process has ended")
-        done = trio.Event()
-        found: list[Result | Exception] = []
-        self.server.begin(partial(self._carry, work, backend, found, done))
+        exchange = Exchange(self, work, backend)
+        if self._held is None:
+            exchange.leave()
+        else:
+            self._held.append(exchange.leave)
         with trio.move_on_after(seconds_max):
-            await done.wait()
-        if not done.is_set():
+            await exchange.done.wait()
+        if exchange.result is None:
             raise DatabaseConnectionLost(f"no answer within {seconds_max:g} s")
-        (result,) = found
+        (result,) = exchange.result
         if isinstance(result, Exception):
             raise result
         return result
 
-    async def _carry(
-        self,
-        work: Callable[[], Result],
-        backend: Backend | None,
-        found: list[Result | Exception],
-        done: trio.Event,
-    ) -> None:
-        if self._held is not None:
-            await self._held.wait()
-        await trio.sleep(self.late_seconds)
-        await self.server.take_way()
-        await self.server.wait_awake()
-        if self.is_cut or self._never_left():
-            return
-        if self.server.is_shut or (backend is not None and backend.is_over):
-            found.append(DatabaseConnectionLost("the database has closed the connection"))
-        else:
-            try:
-                found.append(work())
-            except QueryFailed as error:
-                found.append(error)
-        await self.server.take_way()
-        if not self._is_heard():
-            return
-        if backend is not None and backend.is_over:
-            found[:] = [DatabaseConnectionLost("the connection broke")]
-        done.set()
-
-    def _never_left(self) -> bool:
+    def never_left(self) -> bool:
         """Return whether something was still here when the process ended; that is chance."""
         return self.is_over and self.server.dice.random() < 0.5
 
-    def _is_heard(self) -> bool:
+    def is_heard(self) -> bool:
         """Return whether an answer finds somebody."""
         return not (self.is_cut or self.is_over)
 
@@ -179,13 +174,13 @@ class SimLine:
 
     def hold(self) -> None:
         """Let nothing leave that is sent from now on, until `release`."""
-        self._held = trio.Event()
+        self._held = []
 
     def release(self) -> None:
         """Stop what `hold` began: what was sent leaves now."""
         held, self._held = self._held, None
-        if held is not None:
-            held.set()
+        for leave in held or []:
+            leave()
 
     def mend(self) -> None:
         """Stop what `cut` began, and all delay."""
@@ -202,11 +197,52 @@ class SimLine:
         for backend in list(self.backends):
             self.hang_up(backend)
         if self.is_cut:  # nobody tells the database, until it notices
-            self.server.begin(self._be_missed)
+            self.server.call_after(LINGER_SECONDS, self.mend)
 
-    async def _be_missed(self) -> None:
-        await trio.sleep(LINGER_SECONDS)
-        self.mend()
+
+class Exchange(Generic[Result]):
+    """Something that the database is to do, on its way there, and its answer on the way back."""
+
+    def __init__(self, line: SimLine, work: Callable[[], Result], backend: Backend | None) -> None:
+        """Prepare; see `SimLine.exchange`."""
+        self._line, self._server = line, line.server
+        self._work = work
+        self._backend = backend
+        self._found: Result | Exception
+        self.done = trio.Event()
+        self.result: tuple[Result | Exception] | None = None
+        """The answer once it has arrived."""
+
+    def leave(self) -> None:
+        """Go on the way."""
+        self._server.call_after_way(self._arrive, self._line.late_seconds)
+
+    def _arrive(self) -> None:
+        self._server.call_when_awake(self._do)
+
+    def _do(self) -> None:
+        if self._line.is_cut or self._line.never_left():
+            return
+        if self._server.is_shut or self._is_over:
+            self._found = DatabaseConnectionLost("the database has closed the connection")
+        else:
+            try:
+                self._found = self._work()
+            except QueryFailed as error:
+                self._found = error
+        self._server.call_after_way(self._return)
+
+    def _return(self) -> None:
+        if not self._line.is_heard():
+            return
+        if self._is_over:
+            self._found = DatabaseConnectionLost("the connection broke")
+        self.result = (self._found,)
+        self.done.set()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._backend is not None and self._backend.is_over
 
 
 class SimConnection:

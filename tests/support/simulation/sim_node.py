@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any
 
 import msgspec
@@ -48,7 +49,9 @@ class Job(msgspec.Struct, eq=False):
     """Something that the process is to do."""
 
     act: Callable[[], Awaitable[Any]]
-    done: trio.Event
+    settled: trio.Event
+    """Set when it is done, or the process is gone."""
+    is_done: bool = False
     result: Any = None
     error: BaseException | None = None
 
@@ -100,7 +103,10 @@ class SimNode:
         self.was_stopped = False
         self._nodes_expected = nodes_expected
         self._must_end = trio.Event()
-        self._jobs, self._inbox = trio.open_memory_channel[Job](10_000)
+        self._jobs: set[Job] = set()
+        """Those that are not settled."""
+        self._begin: Callable[[Job], None] = self._jobs.add
+        """Begins a job in the process; before it works, there is nothing to do it."""
 
     # The process.
 
@@ -156,9 +162,13 @@ class SimNode:
     async def _work(self) -> None:
         """Do what comes from outside, until the node is to stop in order."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_wait_and_cancel, self._must_end, nursery.cancel_scope)
-            async for job in self._inbox:
-                nursery.start_soon(self._do, job)
+            own = copy_context()
+            self._begin = lambda job: own.run(lambda: nursery.start_soon(self._do, job))
+            try:
+                await self._must_end.wait()
+            finally:
+                self._begin = self._jobs.add
+                nursery.cancel_scope.cancel()
 
     def _assemble(self, studio: KitStudio) -> None:
         world, storage = self.world, self.store.storage
@@ -203,7 +213,8 @@ class SimNode:
         except Exception as error:  # noqa: BLE001 - it is the caller's
             job.error = error
         if not self.process.is_dead:
-            job.done.set()
+            job.is_done = True
+            job.settled.set()
 
     # What comes from outside.
 
@@ -224,12 +235,14 @@ class SimNode:
             ProcessGone: it ended before, or did not answer in time.
         """
         job = Job(act, trio.Event())
-        self._jobs.send_nowait(job)
+        if self.gone.is_set():
+            raise ProcessGone
+        self._jobs.add(job)
+        self._begin(job)
         with trio.move_on_after(seconds_max):
-            async with trio.open_nursery() as nursery:
-                for event in (job.done, self.gone):
-                    nursery.start_soon(_wait_and_cancel, event, nursery.cancel_scope)
-        if not job.done.is_set():
+            await job.settled.wait()
+        self._jobs.discard(job)
+        if not job.is_done:
             raise ProcessGone
         if job.error is not None:
             raise job.error
@@ -266,13 +279,10 @@ class SimNode:
         if self.gone.is_set():
             return
         self.gone.set()
+        for job in self._jobs:
+            job.settled.set()
         self.process.is_dead = True
         self.line.end()
         if self.up.is_set():
             for other in self.network.nodes():
                 self.network.cut(self.node_id, other)
-
-
-async def _wait_and_cancel(event: trio.Event, scope: trio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
