@@ -86,11 +86,15 @@ class ChildProcess:
     async def abort(self) -> None:
         """End a process that hangs: SIGABRT, for which Python can print a stack, then SIGKILL.
 
-        Cancellation: it may have got the first signal alone.
+        One that was stopped goes on, because it takes SIGABRT only then. Whoever is connected to it
+        would wait for SIGKILL otherwise.
+
+        Cancellation: it may not have got SIGKILL.
         """
         process = self._process
         if process is not None:
             process.send_signal(signal.SIGABRT)
+            process.send_signal(signal.SIGCONT)
             with trio.move_on_after(REAP_SECONDS):
                 await process.wait()
             process.kill()

@@ -45,6 +45,11 @@ _logger = logging.getLogger(__name__)
 RESTARTS_MAX: Final = 5
 WINDOW_SECONDS: Final = 60.0
 """A worker that ends more than `RESTARTS_MAX` times within the window rests for its length."""
+AGAIN_SECONDS: Final = 1.0
+"""How long after its end a worker that was lost is started again, if siblings serve meanwhile.
+
+A start takes a core for about so long, and they need it to bring its shards up.
+"""
 START_SECONDS_MAX: Final = 300.0
 """Seconds that a worker may take to start: as long as Postgres may take after a crash."""
 SILENT_SECONDS_MAX: Final = 2.5
@@ -93,6 +98,7 @@ class Worker:
         node_ended: Callable[[int], None],
         node_replaced: Callable[[int], None],
         parent_tells: Callable[[], ParentTold],
+        siblings_serve: Callable[[], bool],
     ) -> None:
         """Prepare; nothing is spawned before `run`.
 
@@ -104,8 +110,10 @@ class Worker:
             node_ended: called with its node once its process has ended for certain.
             node_replaced: called with the node whose shards it has taken over.
             parent_tells: returns what its metrics show of the parent.
+            siblings_serve: returns whether any other worker serves.
         """
         self._parent_tells = parent_tells
+        self._siblings_serve = siblings_serve
         self.number = number
         self.restarts = 0
         self.state = "stopped"
@@ -117,7 +125,7 @@ class Worker:
         self._changed = changed
         self._node_ended = node_ended
         self._node_replaced = node_replaced
-        self._is_replaced = False
+        self._is_replaced = self._was_lost = False
         self._patience: trio.CancelScope | None = None
         """How long it may still be silent, while it is."""
         self._process = process(number, self._talk)
@@ -169,15 +177,18 @@ class Worker:
             self.restarts += 1
 
     async def _rest(self) -> None:
-        """Wait before the next start if there were too many."""
+        """Wait before the next start: for long if there were too many."""
         if not self._budget.spend(trio.current_time()):
             self._become("resting")
             _logger.error("%s keeps ending: it is started again in %g s", self.name, WINDOW_SECONDS)
             await trio.sleep(WINDOW_SECONDS)
+        elif self._was_lost and self._siblings_serve():
+            await trio.sleep(AGAIN_SECONDS)
 
     def _note_gone(self, how: Exception) -> None:
         """Note that its process has ended."""
-        if self.state == "leaving" and not self._is_replaced:  # somebody has told it to stop
+        self._was_lost = self.state != "leaving" or self._is_replaced
+        if not self._was_lost:  # somebody has told it to stop
             _logger.info("%s, as it was told; it is started again", how)
         else:
             _logger.warning("%s", how)
@@ -342,6 +353,7 @@ class Crew:
                 node_ended=self._note_ended,
                 node_replaced=self._note_replaced,
                 parent_tells=parent_tells,
+                siblings_serve=self._is_any_up,
             )
             for number in range(1, count + 1)
         ]
@@ -371,6 +383,9 @@ class Crew:
     def database_fails(self) -> bool:
         """Return whether the database fails any worker."""
         return any(worker.database_fails for worker in self.workers)
+
+    def _is_any_up(self) -> bool:
+        return any(worker.is_up for worker in self.workers)
 
     def branches(self) -> list[TreeNode]:
         """Return the workers, without what is below them."""

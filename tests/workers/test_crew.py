@@ -15,6 +15,7 @@ from child_kit import PRELUDE, environment, is_alive
 from waiting import until
 
 from greenroom.config import Settings
+from greenroom.supervisors import processes
 from greenroom.supervisors.processes import ChildProcess, Conversation
 from greenroom.supervisors.tree import TreeNode
 from greenroom.workers import crew as module
@@ -180,6 +181,22 @@ async def test_a_worker_that_is_killed_starts_again_and_its_siblings_know(tmp_pa
         assert told.crew.workers[1].restarts == 0
 
 
+async def test_a_lost_worker_leaves_the_cores_to_its_siblings_while_they_take_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 120.0)
+    told = Told(tmp_path, "farewell.append(Leaving())")
+    async with told.running() as [first, second]:
+        os.kill(second, signal.SIGTERM)  # which is no loss
+        await until(told.has_heard(1, "NodeEnded(node_id=201)"))
+        await until(lambda: told.crew.workers[1].is_up)
+        os.kill(first, signal.SIGKILL)
+        await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+        assert told.crew.workers[0].restarts == 0
+        os.kill(told.crew.workers[1].pid or 0, signal.SIGKILL)  # nobody is left that could need them
+        await until(lambda: told.crew.workers[1].restarts == 2)
+
+
 async def test_a_worker_that_is_started_again_is_told_that_its_last_node_has_ended(
     tmp_path: Path,
 ):
@@ -251,6 +268,19 @@ async def test_a_worker_that_hangs_already_is_killed_when_a_sibling_has_its_shar
         (tmp_path / "2 took over").write_text("101")
         with trio.fail_after(module.HUNG_SECONDS_MAX - 10):
             await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+
+
+async def test_a_worker_that_was_stopped_ends_at_once_when_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "SILENT_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(module, "HUNG_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(processes, "REAP_SECONDS", 120.0)  # nobody waits for SIGKILL
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        with trio.fail_after(processes.REAP_SECONDS / 2):
+            await until(told.has_heard(2, "NodeEnded(node_id=101)"), 60.0)
 
 
 async def test_a_worker_that_ends_instead_of_handing_over_is_not_waited_for(tmp_path: Path):
