@@ -37,8 +37,20 @@ class Probe:
 class Probes:
     """Some clients at one address, each with a player of a game, while this runs."""
 
-    def __init__(self, url: str, key: str, count: int) -> None:
+    def __init__(
+        self, url: str, key: str, count: int, *, answer_seconds_max: float = ANSWER_SECONDS_MAX
+    ) -> None:
+        """Prepare.
+
+        Args:
+            url: where they call.
+            key: the game's.
+            count: how many there are.
+            answer_seconds_max: how long each waits for an answer; then it calls again over a new
+                connection.
+        """
         self.each = [Probe() for _ in range(count)]
+        self._answer_seconds_max = answer_seconds_max
         self._url = url
         self._key = key
 
@@ -55,7 +67,7 @@ class Probes:
         async with Game.connect(
             self._url,
             self._key,
-            answer_seconds_max=ANSWER_SECONDS_MAX,
+            answer_seconds_max=self._answer_seconds_max,
             retries=Retries(attempts_max=1),
         ) as game:
             player = await game.register("Probe")
