@@ -98,6 +98,9 @@ def measure_gap(run: Run, rooms: int, fault: Fault) -> str:
             async with trio.open_nursery() as nursery:
                 for probes in by:
                     await nursery.start(probes.run)
+                await trio.sleep(BEFORE_SECONDS)
+                for probes in by:
+                    probes.forget_gaps()
                 await _strike(server, goes, fault)
                 nursery.cancel_scope.cancel()
 
@@ -106,8 +109,7 @@ def measure_gap(run: Run, rooms: int, fault: Fault) -> str:
 
 
 async def _strike(server: crew.BenchCrew, goes: ListedNode, fault: Fault) -> None:
-    """Wait, have a worker go, and wait until all is over."""
-    await trio.sleep(BEFORE_SECONDS)
+    """Have a worker go, and wait until all is over."""
     await trio.to_thread.run_sync(fault, server, goes)
     if fault is stop:
         await trio.sleep(STOPPED_SECONDS)
@@ -142,6 +144,7 @@ def _talk(
         talks = Talks(str(stays.own_http), game.key, count)
         async with trio.open_nursery() as nursery:
             await nursery.start(talks.run)
+            await trio.sleep(BEFORE_SECONDS)
             await _strike(server, goes, drain)
             talks.over.set()
         return talks.told()

@@ -193,9 +193,7 @@ async def test_a_lost_worker_leaves_the_cores_to_its_siblings_while_they_take_ov
         os.kill(first, signal.SIGKILL)
         await until(told.has_heard(2, "NodeEnded(node_id=101)"))
         assert told.crew.workers[0].restarts == 0
-        os.kill(
-            told.crew.workers[1].pid or 0, signal.SIGKILL
-        )  # nobody needs them now
+        os.kill(told.crew.workers[1].pid or 0, signal.SIGKILL)  # nobody needs them now
         await until(lambda: told.crew.workers[1].restarts == 2)
 
 
