@@ -92,6 +92,7 @@ class ShardOpener:
             else:
                 with trio.move_on_after(self._find_seconds_to_retry()):
                     await self._wanted.wait()
+                await trio.lowlevel.checkpoint()  # calls learn the same news, and begin to wait
 
     def _choose_batch(self) -> dict[int, int]:
         """Return what to bring up next; nothing while the lease is not trusted."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 import trio
@@ -14,8 +15,12 @@ from waiting import until
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Connectivity
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.placement import place
-from greenroom.cluster.shard_map import NoOwner
+from greenroom.cluster.ports import Residents
+from greenroom.cluster.shard_map import NoOwner, ShardMap
+from greenroom.cluster.shard_opener import ShardOpener
+from greenroom.persistence.nodes.records import NodeRow
 
 Clock = trio.testing.MockClock
 
@@ -133,6 +138,46 @@ async def test_shards_that_calls_wait_for_are_opened_before_all_others(
             one.membership.note_dead(two.node_id)
             assert await seconds_until(lambda: one.shards.is_mine(last)) < 0.3
         await seconds_until(cluster.is_served, 60.0)
+
+
+class BroughtUp:
+    """Notes what is brought up."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    async def bring_up(self, epochs: Mapping[int, int]) -> None:
+        self.batches.append(list(epochs))
+
+    def let_go(self, shards: list[int]) -> None:
+        assert not shards
+
+
+async def test_calls_that_learn_that_a_node_is_gone_wait_before_anything_is_opened(
+    autojump_clock: Clock,
+) -> None:
+    for _ in range(20):  # tasks of one pass run in any order
+        shards, guard, brought_up = ShardMap[NodeRow](1), Guard(3.0, trio.current_time), BroughtUp()
+        guard.note_renewed(trio.current_time())
+        shards.note_owners(dict.fromkeys(range(SHARDS), (2, 1)))
+        residents = cast("Residents", brought_up)
+        opener = ShardOpener(shards, residents, guard, lambda _: None)
+
+        async def call(shards: ShardMap[NodeRow] = shards) -> None:
+            while shards.owner_of(900) == 2:  # it is asked again and again
+                await shards.wait_changed()
+            assert await shards.wait_for_owner(900, 1.0) == 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(opener.run)
+            async with trio.open_nursery() as calling:
+                calling.start_soon(call)
+                await trio.testing.wait_all_tasks_blocked()
+                shards.note_gone(2)
+                shards.note_owners(dict.fromkeys(range(SHARDS), (1, 2)))
+                opener.look()
+            nursery.cancel_scope.cancel()
+        assert brought_up.batches[0] == [900]
 
 
 async def test_a_killed_node_is_missed_by_postgres_and_the_bus_together(
