@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 
@@ -62,10 +63,16 @@ def _build_charges(settings: Settings) -> Charges:
     )
 
 
-def _freeze() -> None:
-    """Make garbage collections skip what has been brought up; at the start, `serve` does that."""
-    if gc.isenabled():
-        gc.freeze()
+@contextmanager
+def collections_paused() -> Iterator[None]:
+    """Collect no garbage meanwhile, as at the start, where `serve` sees to that."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _storage_settings(settings: Settings) -> StorageSettings:
@@ -219,7 +226,14 @@ class ActorSystem:
     def keeper(self, studio: BehaviourService) -> ShardKeeper:
         """Return the service that brings everything up, and keeps rooms and lobbies."""
         places = SnapshotService(self.world)
-        return ShardKeeper(self.world, self.usage, places, studio, brought_up=_freeze)
+        return ShardKeeper(
+            self.world,
+            self.usage,
+            places,
+            studio,
+            undisturbed=collections_paused,
+            brought_up=gc.freeze,  # so that collections skip what stays
+        )
 
     async def restore_usage(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Count what all games use, beginning with what is stored, until cancelled."""

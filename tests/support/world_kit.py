@@ -15,6 +15,7 @@ from memory_logs import MemoryAudit, MemoryJournals
 from usage_kit import MemoryUsage
 
 from greenroom import actor_settings
+from greenroom.actor_system import collections_paused
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
 from greenroom.actors.flows.identify import (
     GameIdentity,
@@ -507,7 +508,8 @@ def keeper_of(world: World, memory: Memory, studio: KitStudio | None = None) -> 
     """Return what brings the shards of a world up; it is not running."""
     usage = UsageService(world.ledger, memory.usage.join(), world.clock, world.ownership)
     world.take_shares = usage.shares.take_needed
-    return ShardKeeper(world, usage, SnapshotService(world), studio or KitStudio())
+    places = SnapshotService(world)
+    return ShardKeeper(world, usage, places, studio or KitStudio(), undisturbed=collections_paused)
 
 
 async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, GameKeys]:

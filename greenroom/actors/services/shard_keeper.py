@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import trio
@@ -48,6 +49,7 @@ class ShardKeeper:
         places: SnapshotService,
         studio: BehaviourService,
         *,
+        undisturbed: Callable[[], AbstractContextManager[None]] = nullcontext,
         brought_up: Callable[[], None] | None = None,
     ) -> None:
         """Prepare; nothing is read before `run` or `bring_up`.
@@ -57,8 +59,10 @@ class ShardKeeper:
             usage: counts what games use.
             places: writes snapshots.
             studio: does what rooms set off.
+            undisturbed: makes a context in which much is brought to memory.
             brought_up: called when anything has been brought to memory, which stays for long.
         """
+        self._undisturbed = undisturbed
         self._brought_up = brought_up or _nothing
         self.usage = usage
         self.places = places
@@ -91,6 +95,14 @@ class ShardKeeper:
 
         Cancellation: some may be there.
         """
+        with self._undisturbed():
+            restored = await self._restore(shards)
+            if any(restored):
+                _logger.info("restored %d rooms and lobbies, %d online players", *restored)
+                self._brought_up()
+
+    async def _restore(self, shards: Collection[int]) -> list[int]:
+        """Do what `bring_up` says; return how many rooms and lobbies, and players, have come."""
         drop_own_copies(self._world, shards)
         for game_id, partitions in self._world.ledger.spread.items():
             if not set(shards).isdisjoint(partitions):
@@ -110,9 +122,7 @@ class ShardKeeper:
             await watch_silent_members(self._world, guard)
         else:  # nobody plays there; rooms of games that were deleted may yet have to be forgotten
             await restore_places()
-        if any(counts):
-            _logger.info("restored %d rooms and lobbies, %d online players", *counts)
-            self._brought_up()
+        return counts
 
     async def save(self, shards: Collection[int]) -> None:
         """Write what may be written before shards are handed over, so that less is left for then.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Sequence
 from contextlib import suppress
@@ -198,3 +199,18 @@ async def test_what_begins_meanwhile_is_not_waited_for(
         assert await node.keeper.wait_idle(shard, 1.0)
         assert trio.current_time() - began < 0.1
         del node.studio._results[room_id]
+
+
+async def test_no_garbage_is_collected_while_a_shard_is_brought_up(autojump_clock: MockClock):
+    """A collection would look at all that has come so far, again and again."""
+    async with open_node() as node:
+        arena, memory = await node.add(), node.memory
+        host, shard = await come(arena), node.shard_of(arena)
+        node.give(shard)
+        memory.read_seconds = 1.0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.take, shard)
+            await trio.sleep(0.5)
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        assert host.player_id in node.world.players.keys_of(shard)
