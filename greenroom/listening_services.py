@@ -30,6 +30,7 @@ from greenroom.metric_sources import (
     disk_samples,
     load_samples,
     realtime_samples,
+    residency_samples,
     storage_samples,
     tree_samples,
     udp_samples,
@@ -264,6 +265,7 @@ class ListeningServices:
             metrics.add_source(cluster.samples)
         metrics.add_source(lambda: tree_samples(tree()))
         metrics.add_source(lambda: actor_samples(world))
+        metrics.add_source(lambda: residency_samples(world))
         metrics.add_source(lambda: storage_samples(storage))
         metrics.add_source(lambda: realtime_samples(hub.statistics()))
         metrics.add_source(lambda: udp_samples(self._udp.statistics()))

@@ -74,6 +74,15 @@ def actor_samples(world: World) -> Iterator[Sample]:
         yield Sample("greenroom_actors", "Actors in memory, by kind.", count, {"kind": kind})
 
 
+def residency_samples(world: World) -> Iterator[Sample]:
+    """Tell how many players were found where they do not live."""
+    about = "Players whom a bring-up found in memory, or in a seat, where they do not live."
+    for where in ("memory", "seat"):
+        for outcome in ("mended", "refused"):
+            labels, count = {"where": where, "outcome": outcome}, world.misplaced[where, outcome]
+            yield Sample("greenroom_misplaced_players", about, count, labels, "counter")
+
+
 def count_samples(
     name: str,
     about: str,

@@ -100,6 +100,7 @@ class Asking:
         self._messenger = messenger
         self._nodes = nodes
         self.serves = shards.is_mine
+        self.rooms_in = shards.rooms_in
         messenger.answer(AskNode, self._answer)
         messenger.know(NodeTold, NotOwner)
 

@@ -514,6 +514,7 @@ class Membership:
 
     def _hear_alive(self, sender: int, alive: NodeAlive) -> None:
         self._connectivity.note_alive(sender, database_answers=alive.database_answers)
+        self._shards.note_rooms(sender, dict(alive.rooms))
         if sender not in self._rows:
             self.look_soon()
 
@@ -565,7 +566,8 @@ class Membership:
     async def _tell_for_ever(self) -> None:
         """Tell the others twice a second that this node is there."""
         while True:
-            self._messenger.tell_all(NodeAlive(self._connectivity.database_answers))
+            rooms = tuple(self._residents.count_rooms().items())
+            self._messenger.tell_all(NodeAlive(self._connectivity.database_answers, rooms))
             for _ in range(2):
                 self._note_bus()
                 self._trust_on()

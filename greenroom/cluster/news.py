@@ -18,6 +18,9 @@ AUDIENCES_BYTES_MAX: Final = 1 << 20
 Owners = Annotated[tuple[tuple[int, int], ...], msgspec.Meta(max_length=SHARDS)]
 """Shards, each with the epoch of its last change of owner."""
 
+Rooms = Annotated[tuple[tuple[int, int], ...], msgspec.Meta(max_length=SHARDS)]
+"""Shards, each with how many rooms and lobbies it has."""
+
 
 class MapChanged(BusMessage, frozen=True):
     """The sender says who owns shards now: itself, or whom it has handed them over to."""
@@ -37,6 +40,8 @@ class NodeAlive(BusMessage, frozen=True):
 
     database_answers: bool
     """True if Postgres has answered it lately."""
+    rooms: Rooms = ()
+    """Its shards with rooms or lobbies, if any of its games lives in several shards."""
 
 
 class Draining(BusMessage, frozen=True):

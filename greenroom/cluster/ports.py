@@ -99,6 +99,13 @@ class Residents(Protocol):
         """Return whether nobody is in a shard: no room, no lobby, no player online."""
         ...
 
+    def count_rooms(self) -> dict[int, int]:
+        """Return how many rooms and lobbies there are in shards of this node, by shard.
+
+        Shards without any may be missing. It is empty where no game lives in several shards.
+        """
+        ...
+
     async def prepare(self, shards: Sequence[int]) -> None:
         """Write what can be written ahead, and wait for what must not be torn apart.
 

@@ -92,6 +92,13 @@ class WorldResidents:
         directories = (world.rooms.directory, world.lobbies.directory, world.players)
         return not any(directory.has_any(shard) for directory in directories)
 
+    def count_rooms(self) -> dict[int, int]:
+        """See `Residents`."""
+        ledger = self._world.ledger
+        if not ledger.spread:
+            return {}
+        return {shard: rooms for shard, rooms in ledger.rooms_in.items() if rooms}
+
     async def count_turns(self, shards: Iterable[int]) -> dict[int, int]:
         """Return how many turns the actors of each shard have had here, by shard.
 

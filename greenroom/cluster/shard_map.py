@@ -62,6 +62,8 @@ class ShardMap(Generic[AnyNode]):
         self._is_suspended = False
         self._nodes: dict[int, AnyNode] = {}
         self._gone: set[int] = set()
+        self._rooms: dict[int, Mapping[int, int]] = {}
+        """By node, what it has told of its shards; see `note_rooms`."""
         self._when_gone: list[Callable[[int], None]] = []
         self._changed = trio.Event()
         self._waited_for = Counter[int]()
@@ -136,6 +138,15 @@ class ShardMap(Generic[AnyNode]):
     def nodes(self) -> Iterator[AnyNode]:
         """Iterate over the nodes that are not gone, as of now."""
         return iter([n for i, n in self._nodes.items() if i not in self._gone])
+
+    def rooms_in(self, shard: int) -> int | None:
+        """Return how many rooms and lobbies the owner of a shard has told of, None if it has not.
+
+        Of a shard of our own that is None, too.
+        """
+        owner = self.owner_of(shard)
+        told = None if owner is None else self._rooms.get(owner)
+        return None if told is None else told.get(shard, 0)
 
     async def wait_for_owner(self, shard: int, seconds_max: float) -> int:
         """Return the node that serves a shard, once there is one.
@@ -243,10 +254,21 @@ class ShardMap(Generic[AnyNode]):
         self._gone &= self._counts.keys() | self._nodes.keys()  # ids are never used again
         self._tell()
 
+    def note_rooms(self, node_id: int, rooms: Mapping[int, int]) -> None:
+        """Take note of how many rooms and lobbies another node has in each of its shards.
+
+        Args:
+            node_id: the node.
+            rooms: by shard; those without any may be missing.
+        """
+        if node_id in self._nodes and node_id not in self._gone:
+            self._rooms[node_id] = rooms
+
     def note_gone(self, node_id: int) -> None:
         """Take note that a node has ended. Calls for its shards wait for their next owner."""
         if node_id not in self._gone:
             self._gone.add(node_id)
+            self._rooms.pop(node_id, None)
             for act in self._when_gone:
                 act(node_id)
             self._tell()

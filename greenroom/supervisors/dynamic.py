@@ -235,19 +235,22 @@ class DynamicSupervisor(Generic[Role]):
         """Take an actor out of memory at once. Its queued commands get `ActorStopped`."""
         cell = self._cells.get(key)
         if cell is not None:
-            batch = cell.in_flight
-            if (
-                batch is not None and self._nursery is not None
-            ):  # without a nursery no actor will be loaded
-                left = {k: b for k, b in self._left_behind.items() if not b.settled}
-                self._left_behind = {**left, key: batch}
+            self._note_left_behind(cell)
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
 
     def drop(self, key: Any) -> None:
         """Take an actor out of memory at once, to be loaded anew; see `Directory.drop`."""
         cell = self._cells.get(key)
         if cell is not None:
+            self._note_left_behind(cell)
             self._forget(cell, Moved(f"{cell.label} is being loaded anew"))
+
+    def _note_left_behind(self, cell: Cell[Role]) -> None:
+        """Keep in mind what is not durable yet of an actor that leaves: nobody loads it before."""
+        batch = cell.in_flight
+        if batch is not None and self._nursery is not None:  # otherwise no actor will be loaded
+            left = {key: b for key, b in self._left_behind.items() if not b.settled}
+            self._left_behind = {**left, cell.key: batch}
 
     def shard_of(self, key: Any) -> int | None:
         """Return the shard of an actor that has come up; see `Directory.shard_of`."""
@@ -288,10 +291,7 @@ class DynamicSupervisor(Generic[Role]):
         Until then nobody loads it anew. What was read of it before is never adopted.
         """
         now = trio.current_time()
-        batch = cell.in_flight
-        if batch is not None:
-            left = {key: batch for key, batch in self._left_behind.items() if not batch.settled}
-            self._left_behind = {**left, cell.key: batch}
+        self._note_left_behind(cell)
         before = now - self.bounds.passivate_seconds_min
         while self._departed and next(iter(self._departed.values())) < before:
             self._departed.popitem(last=False)

@@ -109,6 +109,22 @@ async def test_who_joins_gets_the_empty_shards_that_belong_there_and_no_other(
         assert 280 < cluster.shares()[third.node_id] < 400
 
 
+async def test_nodes_tell_each_other_how_many_rooms_their_shards_have(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (_, (one, two)):
+        full, quiet = one.shards.shards_of(one.node_id)[:2]
+        assert two.shards.rooms_in(full) == 0
+        one.residents.rooms = {full: 7}
+        await trio.sleep(1.0)
+        assert two.shards.rooms_in(full) == 7
+        assert two.shards.rooms_in(quiet) == 0
+        assert one.shards.rooms_in(full) is None
+        await one.kill()
+        await seconds_until(lambda: two.shards.is_mine(full))
+        assert two.shards.rooms_in(full) is None
+
+
 # Dying.
 
 

@@ -66,6 +66,9 @@ class NoActors:
     def is_empty(self, shard: int) -> bool:
         return True
 
+    def count_rooms(self) -> dict[int, int]:
+        return {}
+
     async def prepare(self, shards: Sequence[int]) -> None:
         pass
 

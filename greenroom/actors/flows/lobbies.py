@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from greenroom.actors.flows.lookup import ask_or_read
-from greenroom.actors.flows.partitions import make_id, move_to, partition_of, pull
+from greenroom.actors.flows.partitions import find_partition, make_id, move_to, pull
 from greenroom.actors.flows.rooms import (
     Entrance,
     check_documents,
@@ -147,6 +147,7 @@ async def create_lobby(
         MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such lobby can be.
         AlreadyInLobby, CreatingInRoom: they have a seat.
         TooManyRooms, RoomsRefused: there is no space for it now.
+        Moved: their partition was full, and they live on another node now, to be asked there.
         Refused: the behaviour of the room that it would become does not take it, or has failed.
         ActorUnavailable: the lobby was not opened, or (CommitUnsettled) maybe was.
 
@@ -158,7 +159,7 @@ async def create_lobby(
     lobbies = world.lobbies
     with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
         record = await player.ask(DescribePlayer())
-        lobby_id = make_id(partition_of(world, record))
+        lobby_id = make_id(await find_partition(world, record))
         command = CreateLobby(
             lobby_id=lobby_id,
             game_id=game.key,

@@ -15,10 +15,16 @@ import msgspec
 from greenroom.actors.flows.refusals import IsBusy
 from greenroom.actors.kernel.errors import ActorStopped, Moved, Refused, StorageUnavailable
 from greenroom.actors.kernel.shards import ID_BYTES, new_id
-from greenroom.actors.player.messages import DescribePlayer, MovePlayer, PlayerView
+from greenroom.actors.player.messages import DescribePlayer, MovePlayer, Player, PlayerView
 from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
 
+ROOMS_MAX: Final = 300
+"""A shard with so many rooms and lobbies is full: whoever makes one more there moves to an emptier
+one first. So many are handed over, and brought up, within a tenth of a second."""
+FEWER_ROOMS_MIN: Final = 30
+"""How many fewer rooms make a shard emptier. A move costs a commit and maybe a hop, and what other
+nodes have told is half a second old. So nobody is sent to and fro between shards that are alike."""
 PULLS_MAX: Final = 4
 """Nodes that are asked for a player who is on the move; then the caller is to try again."""
 
@@ -46,7 +52,7 @@ def make_id(shard: int) -> str:
     return new_id(shard, os.urandom(ID_BYTES))
 
 
-def partition_of(world: World, player: PlayerView) -> int:
+def partition_of(world: World, player: PlayerView | Player) -> int:
     """Return the shard that a player lives in."""
     return world.ledger.shard_of(player.game_id) if player.shard is None else player.shard
 
@@ -70,9 +76,49 @@ async def move_to(world: World, player: PlayerView, place_id: str) -> None:
     shard = world.ledger.shard_of(player.game_id, place_id)
     if shard == partition_of(world, player):
         return
-    await _move(world, player.player_id, shard)
+    await _send(world, player.player_id, shard)
+
+
+async def find_partition(world: World, player: PlayerView) -> int:
+    """Return the partition in which a player makes a room or lobby: their own.
+
+    If that has `ROOMS_MAX` of them, the player first moves to the emptiest partition of the game
+    that is known. Call it as `move_to`, which says what it raises, and what cancellation does.
+    """
+    shard = partition_of(world, player)
+    if world.ledger.rooms_in[shard] < ROOMS_MAX:
+        return shard
+    emptier = _find_emptier(world, player.game_id, world.ledger.rooms_in[shard])
+    if emptier is None:
+        return shard
+    await _send(world, player.player_id, emptier)
+    return emptier
+
+
+def _find_emptier(world: World, game_id: int, rooms: int) -> int | None:
+    """Return the emptiest partition of a game that has clearly fewer rooms, None if none has.
+
+    Of several, one of this node is chosen. Partitions of which nobody has told are left out.
+    """
+    found: list[tuple[int, bool, int]] = []
+    for shard in world.ledger.find_shards(game_id):
+        is_here = world.serves(shard)
+        told = world.ledger.rooms_in[shard] if is_here else _ask_news(world, shard)
+        if told is not None and told <= rooms - FEWER_ROOMS_MIN:
+            found.append((told, not is_here, shard))
+    return min(found)[2] if found else None
+
+
+def _ask_news(world: World, shard: int) -> int | None:
+    """Return how many rooms another node has told of, None if it has not."""
+    return None if world.others is None else world.others.rooms_in(shard)
+
+
+async def _send(world: World, player_id: int, shard: int) -> None:
+    """Move a player who is in memory; raises `Moved` if they live on another node then."""
+    await _move(world, player_id, shard)
     if not world.serves(shard):
-        raise Moved(f"player {player.player_id} is another node's", shard=shard)
+        raise Moved(f"player {player_id} is another node's", shard=shard)
 
 
 async def _move(world: World, player_id: int, shard: int) -> None:

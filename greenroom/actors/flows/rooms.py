@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from greenroom.actors.flows.partitions import make_id, move_to, partition_of
+from greenroom.actors.flows.partitions import find_partition, make_id, move_to
 from greenroom.actors.game.messages import CheckTitle, GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
@@ -126,6 +126,7 @@ async def create_room(
         MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such room can be.
         AlreadyInRoom, CreatingInLobby: they have a seat.
         TooManyRooms, RoomsRefused: there is no space for it now.
+        Moved: their partition was full, and they live on another node now, to be asked there.
         ActorUnavailable: the room was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no room was opened; once one has been, the result is returned.
@@ -137,7 +138,7 @@ async def create_room(
     with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
-        room_id = make_id(partition_of(world, record))
+        room_id = make_id(await find_partition(world, record))
         behaviour = rooms.loader.studio.choose(game.key, wanted.rules)
         command = CreateRoom(
             room_id=room_id,

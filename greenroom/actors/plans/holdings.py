@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from greenroom.actors.kernel.shards import partition_named
 from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import GameUsage, Ledger
 from greenroom.actors.plans.memory import Memory, Piece, add_count
@@ -21,9 +22,11 @@ Weigh = Callable[[], tuple[int, int]]
 class Holding(Piece):
     """The memory that one room or lobby counts for."""
 
-    __slots__ = ("_holdings", "_weigh", "count")
+    __slots__ = ("_holdings", "_shard", "_weigh", "count")
 
-    def __init__(self, holdings: Holdings, game: GameUsage, share: str, weigh: Weigh) -> None:
+    def __init__(
+        self, holdings: Holdings, game: GameUsage, share: str, weigh: Weigh, *, shard: int
+    ) -> None:
         """Begin to count, with all that it holds.
 
         Args:
@@ -31,9 +34,11 @@ class Holding(Piece):
             game: which it is in.
             share: the share that it counts for; empty for none.
             weigh: tells what it counts for.
+            shard: where it lives.
         """
         super().__init__(holdings.memory, game, share)
         self._holdings = holdings
+        self._shard = shard
         self._weigh = weigh
         self.count = 0
         self.weigh()
@@ -53,8 +58,10 @@ class Holding(Piece):
     def _set(self, rooms: int, size: int) -> None:
         self.resize(size)
         more_rooms, self.count = rooms - self.count, rooms
+        if not more_rooms:
+            return
         self._game.count_open_rooms(more_rooms)
-        self._holdings.rooms += more_rooms
+        self._holdings.count_rooms(self._shard, more_rooms)
         if self.share:
             add_count(self.owner.rooms_from, self.share, more_rooms)
 
@@ -83,6 +90,11 @@ class Holdings:
         """Note from where a room or lobby is made; `forget` undoes it."""
         if address is not None:
             self._made_from[key] = address
+
+    def count_rooms(self, shard: int, more_rooms: int) -> None:
+        """Count the active rooms and open lobbies of a shard; fewer is negative."""
+        self.rooms += more_rooms
+        self._ledger.rooms_in[shard] += more_rooms
 
     def find_shard(self, game_id: int, key: str) -> int | None:
         """Return the shard of a room or lobby, None if its game is not here."""
@@ -134,7 +146,8 @@ class Holdings:
         """
         game = self._ledger.usage_of_game(game_id)
         maker = key if key in self._made_from or lobby_id is None else lobby_id
-        return Holding(self, game, self._share_of(maker), weigh)
+        shard = partition_named(game.shards, key)
+        return Holding(self, game, self._share_of(maker), weigh, shard=shard)
 
     def _share_of(self, key: str) -> str:
         return share_key(self._made_from.get(key, ""))

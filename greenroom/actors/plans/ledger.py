@@ -301,6 +301,8 @@ class Ledger:
         self._games: dict[int, GameUsage] = {}
         self.spread: dict[int, tuple[int, ...]] = {}
         """The shards of open games that live in several, each with its home first."""
+        self.rooms_in = Counter[int]()
+        """Rooms and lobbies by shard, those of all games."""
         self.has_others = False
         """True if other nodes count, too: games in several partitions live on several nodes."""
         self.needs = PlanNeeds()

@@ -22,6 +22,7 @@ from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import SavePresence
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.read_ahead import read_together
+from greenroom.actors.services.residency import check_residency
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, save_presence_of
 from greenroom.actors.services.usage import UsageService
@@ -109,16 +110,17 @@ class ShardKeeper:
                 self._world.leaderboards.forget_game(game_id)  # to be ranked with these, too
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
-        counts = [0, 0]
+        counts, homes = [0, 0], dict[int, int]()
 
         async def restore_places() -> None:
             counts[0] = await self.places.restore(guard)
 
         async def restore_players() -> None:
-            counts[1] = await restore_online(self._world, guard)
+            counts[1] = await restore_online(self._world, guard, homes)
 
         if await self.usage.restore(guard):
             await read_together(restore_places, restore_players)
+            await check_residency(self._world, guard, homes)
             await watch_silent_members(self._world, guard)
         else:  # nobody plays there; rooms of games that were deleted may yet have to be forgotten
             await restore_places()

@@ -14,6 +14,7 @@ from functools import partial
 import trio
 
 from greenroom.actors.flows.friends import rest_pairs
+from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.flows.presence import note_silent_members
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.message import Command
@@ -30,7 +31,9 @@ RESTORE_PAGE = 200
 """Players that are read at once when shards are brought up."""
 
 
-async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
+async def restore_online(
+    world: World, guard: EpochGuard = ALONE, homes: dict[int, int] | None = None
+) -> int:
     """Bring every player to memory who was online when their server ended; return how many.
 
     The time until each is stale begins anew. Run before anybody can call.
@@ -38,6 +41,7 @@ async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
     Args:
         world: where.
         guard: of which shards.
+        homes: is told where the rows have the players of games in several partitions.
 
     Raises:
         StorageUnavailable: the database does not answer.
@@ -47,6 +51,8 @@ async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
     def take(page: list[Player]) -> None:
         nonlocal restored
         restored += sum(_adopt(world, player, guard) for player in page)
+        if homes is not None and (spread := world.ledger.spread):
+            homes.update({p.player_id: partition_of(world, p) for p in page if p.game_id in spread})
 
     await read_ahead(partial(_load_page, world, guard), take)
     return restored
@@ -60,8 +66,7 @@ async def _load_page(world: World, guard: EpochGuard, before: list[Player] | Non
 
 def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:
     """Bring a player to memory whose shard is still this node's; return whether it is."""
-    home = world.ledger.shard_of(player.game_id)
-    if not guard.holds(home if player.shard is None else player.shard):
+    if not guard.holds(partition_of(world, player)):
         return False
     with suppress(Moved):  # the game is being deleted
         world.players.adopt(player.player_id, PlayerActor(player, world.player_index, world.clock))

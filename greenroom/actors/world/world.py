@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Container
 from typing import Literal
 
@@ -104,6 +105,8 @@ class World(msgspec.Struct, kw_only=True):
     wait_settled: Callable[[], Awaitable[None]] | None = None
     """Waits until all changes so far are durable; None where changes are durable at once."""
     settings: WorldSettings
+    misplaced: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    """The players who were found where they do not live: where that was, and what came of it."""
     take_shares: Callable[[], Awaitable[bool]] = nothing_to_take
     """Gets more of the plans of which this node lacks something; returns whether it lacked any.
     Whoever was refused should then try again."""
@@ -118,7 +121,7 @@ class World(msgspec.Struct, kw_only=True):
             StorageUnavailable: it is not known in time.
         """
         if refusal.tells_seat:
-            await self._wait_settled()
+            await self.wait_durable()
 
     async def confirm_no_seat(self, player_id: int) -> None:
         """Wait until it is durable that a player has left their last seat; else return at once.
@@ -130,10 +133,15 @@ class World(msgspec.Struct, kw_only=True):
         """
         freeing = self.rooms.index.freeing_of(player_id)
         if freeing is not None:
-            await self._wait_settled()
+            await self.wait_durable()
             self.rooms.index.note_durable(player_id, freeing)
 
-    async def _wait_settled(self) -> None:
+    async def wait_durable(self) -> None:
+        """Wait until all changes so far are durable. Cancellation just ends the wait.
+
+        Raises:
+            StorageUnavailable: it is not known in time.
+        """
         if self.wait_settled is not None:
             try:
                 await self.wait_settled()

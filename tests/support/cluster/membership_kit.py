@@ -206,6 +206,7 @@ class MemoryResidents:
         self._node = node
         self._database = node.cluster.database
         self.numbers: dict[int, int] = {}
+        self.rooms: dict[int, int] = {}
         self._queue: list[QueuedChange] = []
         self._queued = trio.Event()
         self.refused: set[int] = set()
@@ -236,6 +237,9 @@ class MemoryResidents:
 
     def is_empty(self, shard: int) -> bool:
         return not self._node.cluster.sizes.get(shard)
+
+    def count_rooms(self) -> dict[int, int]:
+        return dict(self.rooms)
 
     async def count_turns(self, shards: Iterable[int]) -> dict[int, int]:
         await self._node.gate()

@@ -28,6 +28,12 @@ class WorldsNearby:
     def serves(self, shard: int) -> bool:
         return self.own.owned.owns(shard)
 
+    def rooms_in(self, shard: int) -> int | None:
+        for node in self.nodes:
+            if node.owned.owns(shard):
+                return node.world.ledger.rooms_in[shard]
+        return None
+
     async def ask(
         self, game_id: int, shard: int, question: Question, answer: type[AnyAnswer]
     ) -> AnyAnswer:

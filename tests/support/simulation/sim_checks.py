@@ -97,6 +97,15 @@ def check_homes(nodes: Iterable[SimNode]) -> None:
                     )
 
 
+def check_bring_ups(nodes: Iterable[SimNode]) -> None:
+    """Check that no node has found anybody where they do not live, when it brought shards up."""
+    with checker("bring-ups"):
+        for node in nodes:
+            if node.serves:
+                found = dict(node.world.misplaced)
+                assert not found, f"node {node.node_id} has found players: {found}"
+
+
 def seats_of(node: SimNode) -> dict[int, tuple[str, str]]:
     """Return the seats that a node knows, by player."""
     return dict(node.world.rooms.index._table._seats)

@@ -22,6 +22,7 @@ from sim_checks import (
     CommitChecks,
     DurableHomes,
     UncheckedStats,
+    check_bring_ups,
     check_homes,
     check_ledger,
     check_one_actor,
@@ -236,6 +237,7 @@ class SimCluster:
         check_one_actor(self.running())
         check_homes(self.running())
         self.homes.check()
+        check_bring_ups(self.running())
         self.shared.check(self.running())
         self.commits.check()
         check_ledger(self.ledger)

@@ -38,6 +38,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined
+from greenroom.actors.services import residency, shard_keeper
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
@@ -262,6 +263,21 @@ def _failing_start() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _misread_homes() -> Iterator[None]:
+    """Check bring-ups as if no player lived where they sit."""
+    check = residency.check_residency
+
+    async def check_all(world: World, guard: Any, _: Any) -> None:
+        await check(world, guard, {})
+
+    with (
+        patch.object(shard_keeper, "check_residency", check_all),
+        patch.object(residency, "partition_of", lambda *_: -1),
+    ):
+        yield
+
+
 # Calls.
 
 
@@ -356,6 +372,14 @@ MUTATIONS: dict[str, Mutation] = {
         ("two rooms",),
         4,
         node=_losing(lambda event: isinstance(event, PlayerMoved)),
+    ),
+    "misread-homes": Mutation(
+        "a bring-up takes all members for players of another partition",
+        "bring-ups",
+        ("handed_over",),
+        ("sitters",) * 3,
+        4,
+        code=_misread_homes,
     ),
     "unclaimed-seats": Mutation(
         "the seat of a player is not claimed while they move and join",

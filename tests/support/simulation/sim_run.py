@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from unittest.mock import patch
 
 import trio
 from sim_chance import Trace, same_each_time
@@ -17,7 +19,13 @@ from sim_faults import harm
 from sim_mutations import MUTATIONS, Mutation
 from sim_process import stoppable
 
+from greenroom.actors.flows import partitions as partitioning
+from greenroom.actors.flows.partitions import FEWER_ROOMS_MIN, ROOMS_MAX
+
 SECONDS = 15.0
+FULL: Final = ((ROOMS_MAX, FEWER_ROOMS_MIN), (2, 1))
+"""Rooms of a full partition, and how many fewer an emptier one has: as ever, or so few that nearly
+everybody who makes a room moves first."""
 
 
 def run_seed(
@@ -67,6 +75,9 @@ def run_seed(
         stack.enter_context(connections_simulated())
         stack.enter_context(stoppable())
         stack.enter_context(planted.code())
+        rooms_max, fewer = FULL[0] if mutation else random.Random(seed + 4).choice(FULL)
+        stack.enter_context(patch.object(partitioning, "ROOMS_MAX", rooms_max))
+        stack.enter_context(patch.object(partitioning, "FEWER_ROOMS_MIN", fewer))
         run = partial(
             simulate,
             seed,

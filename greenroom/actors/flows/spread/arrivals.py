@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.kernel.errors import ActorStopped, MailboxFull, Moved, Refused
 from greenroom.actors.player.messages import DescribePlayer
 from greenroom.actors.world.departures import PlayersReceived, ReceivePlayers
@@ -36,8 +37,7 @@ async def _rank(world: World, player_id: int) -> bool:
     player = await world.accounts.load_player(player_id)
     if player is None:
         return False
-    shard = world.ledger.shard_of(player.game_id) if player.shard is None else player.shard
-    if not world.owns(shard):
+    if not world.owns(partition_of(world, player)):
         return False
     if world.players.active(player_id) is None:
         world.leaderboards.note_loaded(player)
