@@ -510,8 +510,7 @@ async def stop_lobby(world: World, player_id: int) -> None:
     Raises:
         NotInLobby, OnlyHostStopsLobby, TooLateToStop: in this order.
     """
-    command = StopLobby(player_id)
-    await _before_start(world, player_id, command, OnlyHostStopsLobby, TooLateToStop)
+    await _before_start(world, player_id, StopLobby(player_id), OnlyHostStopsLobby, TooLateToStop)
 
 
 async def set_lobby_password(world: World, player_id: int, password: str) -> None:
