@@ -17,7 +17,10 @@ Host = Annotated[str, Meta(pattern=_HOST_PATTERN, description="a host name or an
 Port = Annotated[int, Meta(ge=0, le=65535, description=_PORT)]
 PublicPort = Annotated[int, Meta(ge=1, le=65535, description="a port number from 1 to 65535")]
 Count = Annotated[int, Meta(ge=1, le=1_000_000, description=_COUNT)]
-Partitions = Annotated[int, Meta(ge=1, le=64, description="a whole number of shards from 1 to 64")]
+Partitions = (
+    Annotated[int, Meta(ge=1, le=64, description="a whole number of shards from 1 to 64, or auto")]
+    | Literal["auto"]
+)
 Bytes = Annotated[
     int, Meta(ge=1024, le=1 << 30, description="a number of bytes from 1024 to 1073741824")
 ]

@@ -101,6 +101,7 @@ class Asking:
         self._nodes = nodes
         self.serves = shards.is_mine
         self.rooms_in = shards.rooms_in
+        self.count_nodes = shards.count_nodes
         messenger.answer(AskNode, self._answer)
         messenger.know(NodeTold, NotOwner)
 

@@ -139,6 +139,10 @@ class ShardMap(Generic[AnyNode]):
         """Iterate over the nodes that are not gone, as of now."""
         return iter([n for i, n in self._nodes.items() if i not in self._gone])
 
+    def count_nodes(self) -> int:
+        """Return how many nodes are not gone, this one included."""
+        return len({self.node_id, *self._nodes} - self._gone)
+
     def rooms_in(self, shard: int) -> int | None:
         """Return how many rooms and lobbies the owner of a shard has told of, None if it has not.
 

@@ -103,11 +103,14 @@ def test_what_is_gone_is_forgotten_when_nothing_names_it_any_more() -> None:
 def test_whoever_wants_to_know_is_told_once_of_each_node_that_ends() -> None:
     shards, gone = make(), list[int]()
     shards.call_when_gone(gone.append)
+    assert shards.count_nodes() == 1
     shards.note_nodes([Row(ME), Row(OTHER), Row(THIRD)])
+    assert shards.count_nodes() == 3
     shards.note_owner(7, THIRD, 1)
     shards.note_gone(THIRD)
     shards.note_nodes([Row(ME)])
     shards.note_nodes([Row(ME)])
+    assert shards.count_nodes() == 1
     shards.note_gone(THIRD)
     assert gone == [THIRD, OTHER]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import get_args
+from typing import Final, get_args
 
 import msgspec
 
@@ -36,6 +36,13 @@ from greenroom.actors.player.tokens import (
 from greenroom.actors.world.world import World
 
 KEY_KINDS: tuple[KeyKind, ...] = get_args(KeyKind)
+
+PARTITIONS_PER_NODE: Final = 4
+"""Partitions that a new game gets for each node: so many that hardly any node gets none."""
+PARTITIONS_MIN: Final = 8
+"""Partitions that it gets in any cluster. The first game is made by the first node, and others
+join later."""
+PARTITIONS_MAX: Final = 64
 
 
 class GameKeys(msgspec.Struct, frozen=True):
@@ -101,7 +108,17 @@ def _new_shards(world: World, owner: Owner, game_id: int) -> tuple[int, ...]:
     if ownership is not None and not is_limited:
         own = (shard for shard in (*range(home, SHARDS), *range(home)) if ownership.owns(shard))
         home = next(own, home)
-    return partitions_of(home, world.settings.partitions_per_game)
+    return partitions_of(home, _count_partitions(world))
+
+
+def _count_partitions(world: World) -> int:
+    """Return in how many shards a new game lives: one unless this server is in a cluster."""
+    wanted = world.settings.partitions_per_game
+    if wanted != "auto":
+        return wanted
+    if world.others is None:
+        return 1
+    return min(max(PARTITIONS_MIN, PARTITIONS_PER_NODE * world.others.count_nodes()), PARTITIONS_MAX)
 
 
 async def rotate_game_keys(

@@ -32,6 +32,10 @@ class OtherNodes(Protocol):
         """
         ...
 
+    def count_nodes(self) -> int:
+        """Return how many nodes there are, this one included."""
+        ...
+
     async def ask(
         self, game_id: int, shard: int, question: Question, answer: type[AnyAnswer]
     ) -> AnyAnswer:

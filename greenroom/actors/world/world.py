@@ -49,8 +49,8 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the history of rooms reaches back, of those that have ended too."""
     room_document_bytes_max: int
     """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
-    partitions_per_game: int
-    """Shards that a new game lives in."""
+    partitions_per_game: int | Literal["auto"]
+    """Shards that a new game lives in; `auto` is by the number of nodes."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,9 @@ class WorldsNearby:
                 return node.world.ledger.rooms_in[shard]
         return None
 
+    def count_nodes(self) -> int:
+        return len(self.nodes)
+
     async def ask(
         self, game_id: int, shard: int, question: Question, answer: type[AnyAnswer]
     ) -> AnyAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import trio
@@ -147,7 +147,7 @@ async def open_node(
     behaviour: str | None = None,
     *,
     owns_all: bool = True,
-    partitions: int = 1,
+    partitions: int | Literal["auto"] = 1,
 ) -> AsyncGenerator[Node]:
     """Run a node that owns all shards, or none yet; new games have so many partitions."""
     memory = memory or Memory()

@@ -105,7 +105,7 @@ class Sharing(Crew):
     """Two workers, each of which has partitions of every game; clients reach either."""
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
-        spread = {"GREENROOM_PARTITIONS_PER_GAME": "8", "GREENROOM_CONNECTIONS_MOVE": "false"}
+        spread = {"GREENROOM_PARTITIONS_PER_GAME": "auto", "GREENROOM_CONNECTIONS_MOVE": "false"}
         super().__init__(data_dir, 2, *arguments, **spread, **environment)
 
     def tells_ports(self, realtime: int, udp: int) -> bool:
