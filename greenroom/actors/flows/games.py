@@ -118,7 +118,9 @@ def _count_partitions(world: World) -> int:
         return wanted
     if world.others is None:
         return 1
-    return min(max(PARTITIONS_MIN, PARTITIONS_PER_NODE * world.others.count_nodes()), PARTITIONS_MAX)
+    return min(
+        max(PARTITIONS_MIN, PARTITIONS_PER_NODE * world.others.count_nodes()), PARTITIONS_MAX
+    )
 
 
 async def rotate_game_keys(

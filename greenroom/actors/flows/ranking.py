@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -80,7 +81,9 @@ async def rank_players(
     """
     named = internal_fields(fields, await declared_stats(world, game_id))
     if world.others is not None and game_id in world.ledger.spread:
-        return await _rank_everywhere(world, FindTop(game_id, named, limit, address))
+        question = FindTop(game_id, named, limit, address)
+        asked = msgspec.structs.replace(question, address="")  # who asks changes no answer
+        return await world.gathered.get(asked, partial(_rank_everywhere, world, question))
     index = await _index(world, game_id, named, address)
     total, tops = len(index), world.leaderboards.tops
     key = tops.key(index, limit)

@@ -27,6 +27,7 @@ from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.rooms_and_lobbies import Lobbies, Rooms
 from greenroom.actors.world.seats import Seats
+from greenroom.actors.world.shared_answers import SharedAnswers
 
 
 async def nothing_to_take() -> bool:
@@ -98,6 +99,8 @@ class World(msgspec.Struct, kw_only=True):
     """The shards of this node; None if there are no other nodes."""
     others: OtherNodes | None = None
     """The other nodes, once this one has joined them; None if there are none."""
+    gathered: SharedAnswers = msgspec.field(default_factory=SharedAnswers)
+    """What other nodes are being asked for, by several callers at once."""
     departures: Departures | None = None
     """The players who move to other nodes; None if there are none."""
     realtime_address: Callable[[], RealtimeAddress] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -235,6 +236,33 @@ async def test_lists_show_the_rooms_and_lobbies_of_all_nodes(
         lobbies = await client.done("POST", "matchmaking.php/list", {})
         assert {lobby["matchmaking_id"] for lobby in lobbies["lobbies"]} == lobby_ids
         assert len((await client.done("POST", "game_room.php/list", {"limit": 1}))["rooms"]) == 1
+
+
+async def test_many_who_list_rooms_at_once_ask_the_other_node_twice_and_see_what_came_before(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    gather, gathers = home.asking.gather, []
+
+    async def counted(game_id: int, question: Any, answer: Any) -> Any:
+        gathers.append(question)
+        return await gather(game_id, question, answer)
+
+    home.asking.gather = counted  # type: ignore[method-assign]
+    client, host = Client(home, arena), await spread.player(arena, other)
+    shown: list[set[str]] = []
+
+    async def list_all() -> None:
+        rooms = await client.done("POST", "game_room.php/list", {})
+        shown.append({room["room_id"] for room in rooms["rooms"]})
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(list_all)
+        await wait_all_tasks_blocked()  # the other node is being asked, and has no room yet
+        room_id = await open_room(host)
+        for _ in range(20):
+            nursery.start_soon(list_all)
+    assert shown[-20:] == [{room_id}] * 20
+    assert len(gathers) == 2
 
 
 async def test_lobbies_of_one_second_have_the_same_order_everywhere_and_stay_so(

@@ -73,20 +73,30 @@ async def list_rooms(world: World, game_id: int, search: str, limit: int) -> lis
 
     Cancellation: nothing has changed.
     """
-    if world.others is None or game_id not in world.ledger.spread:
+    others = world.others
+    if others is None or game_id not in world.ledger.spread:
         return await find_open(world.rooms.index, game_id, search, limit)
     question = FindRooms(game_id, search, limit)
-    found = await world.others.gather(game_id, question, FoundRooms)
-    return _merge((one.rooms for one in found), _order_of_room, limit)
+
+    async def gather() -> list[RoomListing]:
+        found = await others.gather(game_id, question, FoundRooms)
+        return _merge((one.rooms for one in found), _order_of_room, limit)
+
+    return await world.gathered.get(question, gather)
 
 
 async def list_lobbies(world: World, game_id: int, search: str, limit: int) -> list[ListedLobby]:
     """Return a game's open lobbies with a free seat, oldest first; otherwise as `list_rooms`."""
     question = FindLobbies(game_id, search, limit)
-    if world.others is None or game_id not in world.ledger.spread:
+    others = world.others
+    if others is None or game_id not in world.ledger.spread:
         return (await find_lobbies(world, question)).lobbies
-    found = await world.others.gather(game_id, question, FoundLobbies)
-    return _merge((one.lobbies for one in found), _order_of_lobby, limit)
+
+    async def gather() -> list[ListedLobby]:
+        found = await others.gather(game_id, question, FoundLobbies)
+        return _merge((one.lobbies for one in found), _order_of_lobby, limit)
+
+    return await world.gathered.get(question, gather)
 
 
 async def find_rooms(world: World, asked: FindRooms) -> FoundRooms:
