@@ -9,7 +9,8 @@ Those that a game declares are steady from the start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -41,16 +42,28 @@ NO_READERS: Final = Readers(())
 class Boards:
     """The indexes of all games. Filling a new one is the service's concern."""
 
-    __slots__ = ("_games", "_places", "_places_max", "_places_per_game_max", "_readers")
+    __slots__ = (
+        "_dropped",
+        "_games",
+        "_places",
+        "_places_max",
+        "_places_per_game_max",
+        "_readers",
+        "_when_dropped",
+    )
 
     def __init__(
-        self, places_max: int = PLACES_MAX, places_per_game_max: int = PLACES_PER_GAME_MAX
+        self,
+        places_max: int = PLACES_MAX,
+        places_per_game_max: int = PLACES_PER_GAME_MAX,
+        when_dropped: Callable[[], None] = lambda: None,
     ) -> None:
         """Start without any.
 
         Args:
             places_max: how many places all indexes may have together.
             places_per_game_max: how many places those of one game may have together.
+            when_dropped: called when there is something for `free_dropped`.
         """
         self._games: dict[int, dict[Fields, Index]] = {}
         self._readers: dict[int, Readers] = {}
@@ -58,6 +71,8 @@ class Boards:
         self._places_max = places_max
         self._places_per_game_max = places_per_game_max
         self._places = 0
+        self._dropped = deque[Index]()
+        self._when_dropped = when_dropped
 
     def __len__(self) -> int:
         """Return how many games have indexes."""
@@ -155,12 +170,21 @@ class Boards:
         if index.is_dropped:
             return
         index.is_dropped = True
+        index.is_complete = False
+        self._dropped.append(index)
+        self._when_dropped()
         self._places -= len(index)
         indexes = self._games[index.game_id]
         del indexes[index.fields]
         self._readers.pop(index.game_id, None)
         if not indexes:
             del self._games[index.game_id]
+
+    def free_dropped(self, count: int) -> bool:
+        """Free the memory of some places of dropped indexes; return whether none are left."""
+        if self._dropped and self._dropped[0].free(count):
+            self._dropped.popleft()
+        return not self._dropped
 
     def keep_only(self, game_id: int, declared: Collection[Fields]) -> None:
         """Forget a game's indexes that it does not declare; the others are steady."""
@@ -178,6 +202,7 @@ class Boards:
         """Forget everything."""
         for index in list(self):
             self.drop(index)
+        self._dropped.clear()
 
     def make_room(self, newcomer: Index, now: float) -> None:
         """Drop indexes that are not in use until the places are within their bounds.

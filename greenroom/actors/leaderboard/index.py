@@ -206,6 +206,17 @@ class Index:
         self.is_complete = True
         self._gone.clear()
 
+    def free(self, count: int) -> bool:
+        """Free the memory of some places; return whether none are left.
+
+        Call it again and again for an index that has been dropped. A million places at once would
+        take longer than others should wait.
+        """
+        for _ in range(min(count, len(self._keys))):
+            self._keys.popitem()
+            self._sorted.pop()
+        return not self._keys
+
     def top(self, limit: int) -> list[int]:
         """Return the ids of the first `limit` players, best first.
 

@@ -63,6 +63,9 @@ PAGE_BYTES_AIM = 1 << 20
 CHUNK_BYTES = 64 << 10
 """How much is worked through before others have their turn, about a third of a millisecond where
 documents are as bad as can be."""
+FREED_AT_ONCE = 1_000
+"""Places of dropped indexes that are freed before others have their turn, in about a
+millisecond. All places of a large index would hold up everybody."""
 UNREAD_BYTES_MAX = 32 << 20
 """Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
@@ -98,7 +101,8 @@ class Leaderboards:
         self._partitions = partitions
         self._accounts = accounts
         self._charges = charges
-        self._boards = Boards()
+        self._boards = Boards(when_dropped=self._free_soon)
+        self._is_freeing = False
         self._unread = Unread()
         self._movers = Movers()
         self._reader = trio.lowlevel.ParkingLot()
@@ -122,6 +126,7 @@ class Leaderboards:
                 await self._read_unread()
         finally:
             self._nursery = None
+            self._is_freeing = False
             self._clear()
 
     def note_durable(self, events: Iterable[Event]) -> None:
@@ -225,6 +230,18 @@ class Leaderboards:
             except Exception:  # noqa: BLE001 - the leaderboards go on, built again
                 self._begin_anew()
                 await trio.lowlevel.checkpoint()
+
+    def _free_soon(self) -> None:
+        """Have what dropped indexes held freed, unless that is under way."""
+        if self._nursery is not None and not self._is_freeing:
+            self._is_freeing = True
+            self._nursery.start_soon(self._free_dropped)
+
+    async def _free_dropped(self) -> None:
+        """Free what indexes held that were dropped, piece by piece."""
+        while not self._boards.free_dropped(FREED_AT_ONCE):
+            await trio.lowlevel.checkpoint()
+        self._is_freeing = False
 
     async def _read_waiting(self, change: Change, turn: ReadingTurn) -> None:
         """Read a document that waits, others having their turns in between.

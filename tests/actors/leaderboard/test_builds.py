@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, Memory, open_arena, register
 
 from greenroom.actors.flows.games import delete_game
@@ -235,6 +235,18 @@ async def test_an_index_for_which_there_is_no_room_is_given_up(
     assert refused.value.retry_seconds == 60
     assert (await rank(arena, "score")).total == 40
     assert arena.world.leaderboards._boards.places == 40
+
+
+async def test_what_a_forgotten_leaderboard_held_is_freed_soon(
+    autojump_clock: MockClock, arena: Arena
+):
+    await rank(arena, "score")
+    leaderboards = arena.world.leaderboards
+    leaderboards.forget_game(arena.game.game_id)
+    assert leaderboards._boards._dropped
+    await wait_all_tasks_blocked()
+    assert not leaderboards._boards._dropped
+    assert (await rank(arena, "score")).total == 40
 
 
 async def test_a_game_that_declares_its_leaderboards_has_no_others(

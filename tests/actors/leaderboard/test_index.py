@@ -121,6 +121,19 @@ def test_a_new_index_takes_the_place_of_the_least_recently_used_newcomer() -> No
     assert len(list(boards)) == INDEXES_PER_GAME_MAX
 
 
+def test_what_a_dropped_index_held_is_freed_piece_by_piece() -> None:
+    boards = Boards()
+    for name in ("score", "level"):
+        index = complete(boards, GAME, name, 0.0)
+        for player_id in range(10):
+            boards.fill(index, player_id, {})
+    boards.forget_game(GAME)
+    assert boards.places == 0
+    pieces = [boards.free_dropped(3) for _ in range(9)]
+    assert pieces == [False] * 7 + [True] * 2  # four pieces of each index
+    assert not boards._dropped
+
+
 def test_an_index_in_use_is_never_dropped_for_one_being_built() -> None:
     boards = Boards()
     own = steady(boards, GAME, "score", 0.0)
