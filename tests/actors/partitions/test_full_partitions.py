@@ -150,7 +150,7 @@ async def test_a_game_with_one_partition_has_no_bound(autojump_clock: MockClock)
 async def test_a_shard_that_goes_takes_its_count_with_it(stage: Stage):
     shard = stage.shards[0]
     await stage.fill(shard, 2)
-    await stage.node.keeper.save(shard)
+    await stage.node.keeper.save([shard])
     stage.node.give(shard)
     assert stage.rooms_in == [0, 0, 0]
     await stage.node.take(shard)

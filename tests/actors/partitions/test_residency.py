@@ -45,7 +45,7 @@ class Stage(NamedTuple):
 
     async def bring_up(self, shard: int) -> None:
         """Hand a shard over, and have it back."""
-        await self.node.keeper.save(shard)
+        await self.node.keeper.save([shard])
         self.node.give(shard)
         await self.node.take(shard)
 
