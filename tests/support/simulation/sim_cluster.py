@@ -137,7 +137,7 @@ class SimCluster:
             self.nodes[slot] = node
             self.starts += 1
             self.trace.note("start", slot)
-            self.nursery.start_soon(node.run, self._trouble)
+            self.nursery.start_soon(node.run, self._prepare)
             await node.gone.wait()  # what a killed one still does reaches nobody
             self.trace.note("end", slot)
             self.shared.note_end(node)
@@ -145,6 +145,10 @@ class SimCluster:
                 for other in self.running():
                     other.membership.note_dead(node.node_id)
             await trio.sleep(self.dice.uniform(*RESTART_SECONDS))
+
+    def _prepare(self, node: SimNode) -> None:
+        self.shared.watch(node)
+        self._trouble(node)
 
     def running(self) -> list[SimNode]:
         """Return the nodes that are up, be they stopped or not."""

@@ -67,16 +67,35 @@ class SharedPlan:
         self.spent += counted
         return counted
 
+    def watch(self, node: SimNode) -> None:
+        """Note what a node loses that hands the game over, if the game has one partition."""
+        usage = node.keeper.usage
+        let_go = usage.let_go
+
+        def note_and_let_go(game_ids: Iterable[int]) -> None:
+            gone = list(game_ids)
+            if not self._is_shared and self.game_id in gone:
+                self._lost += self._unsaved(node)
+            let_go(gone)
+
+        usage.let_go = note_and_let_go  # type: ignore[method-assign]
+
     def note_end(self, node: SimNode) -> None:
         """Note what is lost with a node."""
         if node.up.is_set():
-            self._lost += _unsaved(node)
+            self._lost += self._unsaved(node)
+
+    def _unsaved(self, node: SimNode) -> int:
+        """Return how many calls a node has counted and not written."""
+        if self._is_shared:
+            return _unsaved(node)
+        game = node.world.ledger.find_game(self.game_id)
+        row = node.line.server.database.rows.usage.rows.get(self.game_id)
+        return 0 if game is None else max(0, game.calls - (0 if row is None else row.calls))
 
     def check(self, nodes: Iterable[SimNode]) -> None:
         """Check that no more was spent than there is."""
-        if not self._is_shared:
-            return
-        lost = self._lost + sum(_unsaved(node) for node in nodes if _has_ended(node))
+        lost = self._lost + sum(self._unsaved(node) for node in nodes if _has_ended(node))
         with checker("shares"):
             assert self.spent <= CALLS + lost, f"{self.spent} of {CALLS} were spent, {lost} lost"
 
