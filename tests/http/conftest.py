@@ -20,7 +20,7 @@ from workers_kit import ingress, sharing
 ELSEWHERE: Final = " elsewhere"
 """Ends the name of a kind of server whose games are another worker's."""
 SPREAD: Final = "greenroom spread"
-"""Two workers that have partitions of every game."""
+"""Two workers that have partitions of every game; every second game's plan has limits."""
 CASES_MAX: Final = {"greenroom" + ELSEWHERE: 2, "hypercorn" + ELSEWHERE: 1, SPREAD: 2}
 """Cases of one test that are run on such a server, by its kind."""
 TESTS: Final = Path(__file__).parents[1]

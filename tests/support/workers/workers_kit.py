@@ -10,11 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from child_kit import is_alive
-from server_kit import ServerProcess, data_directory
+from server_kit import Game, ServerProcess, data_directory
 from waiting import block_until
 
 from greenroom.control.admin.cluster_messages import Balance, DrainNode, ListedNode, ShowCluster
-from greenroom.control.admin.messages import ShowTree
+from greenroom.control.admin.messages import CreateGame, CreateOwner, ShowTree
 from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
 from greenroom.supervisors.tree import TreeNode
@@ -102,11 +102,25 @@ class Ingress(Crew):
 
 
 class Sharing(Crew):
-    """Two workers, each of which has partitions of every game; clients reach either."""
+    """Two workers, each of which has partitions of every game; clients reach either.
+
+    Every second game has an owner whose plan has limits, so that each worker has shares of them.
+    """
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         spread = {"GREENROOM_PARTITIONS_PER_GAME": "auto", "GREENROOM_CONNECTIONS_MOVE": "false"}
         super().__init__(data_dir, 2, *arguments, **spread, **environment)
+        self._games = 0
+
+    def new_game(self, name: str = "game") -> Game:
+        """Make a game; see `ServerProcess`."""
+        self._games += 1
+        if self._games % 2:
+            return super().new_game(name)
+        path, owner = socket_path(self.data_dir), f"limited {self._games}"
+        call(path, CreateOwner(owner=owner, plan="pro"))
+        keys = call(path, CreateGame(game=name, owner=owner))
+        return Game(keys.game_id, keys.api_token, keys.api_private_token)
 
     def tells_ports(self, realtime: int, udp: int) -> bool:
         """Return whether these can be the ports of one worker; see `ServerProcess`."""
