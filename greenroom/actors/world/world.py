@@ -100,7 +100,7 @@ class World(msgspec.Struct, kw_only=True):
     others: OtherNodes | None = None
     """The other nodes, once this one has joined them; None if there are none."""
     gathered: SharedAnswers = msgspec.field(default_factory=SharedAnswers)
-    """What other nodes are being asked for, by several callers at once."""
+    """Shares what is gathered from other nodes among those who ask for the same at once."""
     departures: Departures | None = None
     """The players who move to other nodes; None if there are none."""
     realtime_address: Callable[[], RealtimeAddress] | None = None
