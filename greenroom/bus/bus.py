@@ -22,6 +22,7 @@ has passed. So nobody waits for ever at either end. An ask that cannot be sent a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -148,14 +149,22 @@ class Bus(Protocol):
         """Return what the bus has done, as a copy."""
         ...
 
-    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+    async def ask(
+        self,
+        node_id: int,
+        message: bytes,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> bytes:
         """Send a message to another node and return its answer.
 
         Args:
             node_id: the node to ask, which is not this one.
             message: at most `MESSAGE_BYTES_MAX` bytes.
-            seconds_max: how long to wait. Without a connection, up to `UNSENT_SECONDS_MAX` of it
-                is spent waiting for one.
+            seconds_max: how long the other node may take, and how long to wait. Without a
+                connection, up to `UNSENT_SECONDS_MAX` of it is spent waiting for one.
+            wait_seconds_max: how long to wait, if that is shorter; the other node goes on then.
 
         Raises:
             NobodyThere: it did not arrive. `OffBus`, if that says nothing about the other node.

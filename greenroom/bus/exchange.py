@@ -204,7 +204,14 @@ class Exchange(Bus, ABC):
         """See `Bus`."""
         self._hearing = handler
 
-    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+    async def ask(
+        self,
+        node_id: int,
+        message: bytes,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> bytes:
         """See `Bus`."""
         self._check(node_id, message)
         seconds = min(seconds_max, ASK_SECONDS_MAX)
@@ -212,9 +219,10 @@ class Exchange(Bus, ABC):
             if not seconds > 0.0:
                 raise NobodyThere(f"no time is left to ask node {node_id}")
             ask = self._send_ask(node_id, message, math.ceil(seconds * 1000))
-            self._timeouts.add(trio.current_time() + seconds, ask)
+            now = trio.current_time()
+            self._timeouts.add(now + min(seconds, wait_seconds_max), ask)
             if not ask.is_sent:
-                self._timeouts.add(trio.current_time() + UNSENT_SECONDS_MAX, _Unsent(ask))
+                self._timeouts.add(now + UNSENT_SECONDS_MAX, _Unsent(ask))
             try:
                 return await ask.wait()
             finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from greenroom.bus.bus import MESSAGE_BYTES_MAX
 
@@ -25,7 +27,7 @@ FRAME_BYTES_MAX: Final = HEAD_BYTES + MESSAGE_BYTES_MAX
 MILLISECONDS_MAX: Final = (1 << 32) - 1
 
 
-class BusFrame(NamedTuple):
+class BusFrame(msgspec.Struct, frozen=True, gc=False):
     """A message with what the bus must know of it."""
 
     kind: int

@@ -69,8 +69,10 @@ class FrameBuffer:
         Raises:
             FrameTooLong: the connection cannot go on; frames that came with it are lost.
         """
-        self._held += received
-        held = self._held
+        held: bytes | bytearray = received
+        if self._held:
+            self._held += received
+            held = self._held
         found: list[bytes] = []
         start, end = 0, len(held)
         while end - start >= _LENGTH.size:
@@ -82,7 +84,10 @@ class FrameBuffer:
                 break
             found.append(bytes(held[start + _LENGTH.size : after]))
             start = after
-        del held[:start]
+        if held is received:  # nearly always: what came are whole frames
+            self._held += received[start:]
+        else:
+            del self._held[:start]
         return found
 
 

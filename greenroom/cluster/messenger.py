@@ -7,6 +7,7 @@ that they take, and know nothing of each other's. Bounds are the bus's.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Protocol, TypeVar, Union
 
@@ -21,7 +22,7 @@ WARN_SECONDS: Final = 60.0
 """Unreadable messages are logged once in so many seconds."""
 
 
-class BusMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class BusMessage(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """Something that nodes send each other. Fields that are added later need defaults."""
 
 
@@ -44,7 +45,9 @@ class UnreadableMessage(Exception):
 class BusEnd(Protocol):
     """The bus, as the messenger uses it; see `bus.bus.Bus`."""
 
-    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+    async def ask(
+        self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float = ...
+    ) -> bytes:
         """Ask a node."""
         ...
 
@@ -108,8 +111,15 @@ class Messenger:
         self._types.update(kinds)
         self._read_packed = reader(self._types)
 
-    async def ask(self, node_id: int, message: BusMessage, *, seconds_max: float) -> BusMessage:
-        """Ask a node and return its answer.
+    async def ask(
+        self,
+        node_id: int,
+        message: BusMessage,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> BusMessage:
+        """Ask a node and return its answer; the arguments are those of the bus's `ask`.
 
         Raises:
             UnreadableMessage: one of the two could not read the other; nothing ran, or its outcome
@@ -118,7 +128,9 @@ class Messenger:
 
         Cancellation: the question may have been answered.
         """
-        packed = await self._wire.ask(node_id, pack(message), seconds_max=seconds_max)
+        packed = await self._wire.ask(
+            node_id, pack(message), seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
+        )
         try:
             answer = self._read_packed(packed)
         except Garbled as error:

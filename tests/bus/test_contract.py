@@ -232,6 +232,18 @@ async def test_an_ask_ends_after_its_time_at_both_ends(hub: BusHub) -> None:
     assert await first.ask(2, b"next", seconds_max=SECONDS_MAX) == b"next"
 
 
+async def test_an_asker_may_wait_less_long_than_the_other_node_takes(hub: BusHub) -> None:
+    first, second = await hub.start(1), await hub.start(2)
+    gate = Gate()
+    second.answer_with(gate)
+    with pytest.raises(TooSlow):
+        await first.ask(2, b"", seconds_max=SECONDS_MAX, wait_seconds_max=0.1)
+    assert (first.statistics.asks_under_way, gate.inside, gate.ended) == (0, 1, 0)
+
+    gate.opened.set()
+    await until(lambda: first.statistics.answers_late == 1)
+
+
 async def test_a_late_answer_is_thrown_away(hub: BusHub) -> None:
     first, second = await hub.start(1), await hub.start(2)
     gate = Gate()

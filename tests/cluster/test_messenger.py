@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -29,7 +30,14 @@ class Line:
         self.other: Line | None = None
         self.sent: list[bytes] = []
 
-    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+    async def ask(
+        self,
+        node_id: int,
+        message: bytes,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> bytes:
         assert self.other is not None
         return await self.other.answers(1, message)
 

@@ -6,7 +6,7 @@ which the sender has charged. They are never sent on again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -40,6 +40,7 @@ TOKEN_HEADERS: Final = tuple(
     header.lower() for header in (PROJECT_KEY_HEADER, PLAYER_TOKEN_HEADER, ADMIN_KEY_HEADER)
 )
 """The headers that are read besides Host, in the order in which they are sent on."""
+_SENT_HEADERS: Final = ("host", *TOKEN_HEADERS)
 OPEN_SECONDS_MAX: Final = 5.0
 """How long a call waits for a shard that is being brought up here."""
 CLEAN_SECONDS: Final = 1.0
@@ -96,14 +97,15 @@ class Answering:
         help_text = "Bytes of answers that are kept in case a change is sent twice."
         yield Sample("greenroom_cluster_replies_bytes", help_text, self._replies.held_bytes)
 
-    async def _answer(self, sender: int, call: ForwardCall) -> BusMessage:
-        if call.number:
-            try:
-                carry_out = partial(self._carry_out, sender, call)
-                return await self._replies.carry_out_once(sender, call.number, carry_out)
-            except AnswerLost:
-                return _forwarded(internal_server_error())
-        return await self._carry_out(sender, call)
+    def _answer(self, sender: int, call: ForwardCall) -> Awaitable[BusMessage]:
+        return self._carry_out_once(sender, call) if call.number else self._carry_out(sender, call)
+
+    async def _carry_out_once(self, sender: int, call: ForwardCall) -> Reply:
+        try:
+            carry_out = partial(self._carry_out, sender, call)
+            return await self._replies.carry_out_once(sender, call.number, carry_out)
+        except AnswerLost:
+            return _forwarded(internal_server_error())
 
     async def _carry_out(self, sender: int, call: ForwardCall) -> Reply:
         """Answer a call, or say that this node is not its owner."""
@@ -186,9 +188,8 @@ class Answering:
 
 def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:
     """Return the headers of a call as they were sent on."""
-    headers = {"host": host} if host else {}
-    given = zip(TOKEN_HEADERS, tokens, strict=True)
-    return headers | {name: token for name, token in given if token is not None}
+    given = zip(_SENT_HEADERS, (host or None, *tokens), strict=True)
+    return {name: value for name, value in given if value is not None}
 
 
 def _forwarded(answer: Answer, *, has_failed_token: bool = False) -> Forwarded:

@@ -20,10 +20,10 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import trio
 
 from greenroom.actors.world.world import World
@@ -92,15 +92,14 @@ class Unanswered(Exception):
     """No node has answered a question in time. It changes nothing, so it may be asked again."""
 
 
-class _Found(NamedTuple):
+class _Found(msgspec.Struct, frozen=True, gc=False):
     """The answer of a node."""
 
     node_id: int
     reply: BusMessage
 
 
-@dataclass(slots=True)
-class _Way(Generic[_Here]):
+class _Way(msgspec.Struct, Generic[_Here], gc=False):
     """How a call, or a question about it, is answered: here, or by another node."""
 
     request: Request
@@ -222,23 +221,20 @@ class Forwarding:
             target = found_out
         ask = self._ask_to_read if call.only_reads else self._ask_once
         way = _Way(request, is_players, call.answer_here, ask, sent_on.has_begun)
-        answer = await self._await_answer(call, way, target)
-        if answer.status == 429 and way.has_begun:
-            raise OutcomeUnknown("it had begun when it was refused")
-        return answer
-
-    async def _await_answer(self, call: SentCall, way: _Way[Answer], target: Destination) -> Answer:
-        """Return the answer of whoever carries a call out; see `_reach` and `_unpack`."""
         try:
             found = await self._reach(way, target)
         except (TooManyWait, NoOwner) as error:
             if way.has_begun:
                 raise OutcomeUnknown(f"it had begun: {error}") from error
             raise
-        if isinstance(found, Answer):
-            return found
-        self._counts["answered"] += 1
-        return await self._unpack(call, found.node_id, found.reply)
+        if isinstance(found, _Found):
+            self._counts["answered"] += 1
+            answer = await self._unpack(call, found.node_id, found.reply)
+        else:
+            answer = found
+        if answer.status == 429 and way.has_begun:
+            raise OutcomeUnknown("it had begun when it was refused")
+        return answer
 
     async def _reach(self, way: _Way[_Here], target: Destination) -> _Here | _Found:
         """Have whoever serves a shard answer, or whoever they name, and return what is said.
@@ -310,18 +306,18 @@ class Forwarding:
         if news.owner != self._shards.node_id:
             self._shards.note_owner(news.shard, news.owner, news.epoch)
 
-    async def _ask_to_read(
+    def _ask_to_read(
         self, request: Request, target: Destination, node_id: int, until: float
-    ) -> BusMessage | None:
+    ) -> Awaitable[BusMessage | None]:
         """Have a node answer a call that changes nothing; see `_ask_again`."""
-        return await self._ask_again(forward_of(target, request), target.shard, node_id, until)
+        return self._ask_again(forward_of(target, request), target.shard, node_id, until)
 
-    async def _ask_to_vouch(
+    def _ask_to_vouch(
         self, request: Request, target: Destination, node_id: int, until: float
-    ) -> BusMessage | None:
+    ) -> Awaitable[BusMessage | None]:
         """Ask a node whether it finds the tokens of a call good; see `_ask_again`."""
         question = _question(target.shard, request)
-        return await self._ask_again(question, target.shard, node_id, until)
+        return self._ask_again(question, target.shard, node_id, until)
 
     async def _ask_again(
         self, question: BusMessage, shard: int, node_id: int, until: float
@@ -360,13 +356,15 @@ class Forwarding:
         self._number += 1
         forward = forward_of(target, request, self._number)
         try:
-            with trio.move_on_after(SILENCE_SECONDS_MAX):
-                return await self._messenger.ask(
-                    node_id, forward, seconds_max=until - trio.current_time()
-                )
+            return await self._messenger.ask(
+                node_id,
+                forward,
+                seconds_max=until - trio.current_time(),
+                wait_seconds_max=SILENCE_SECONDS_MAX,
+            )
         except NobodyThere:
             return None
-        except BusLost:
+        except (BusLost, TooSlow):
             pass
         return await self._learn(forward, node_id, until)
 
@@ -385,8 +383,13 @@ class Forwarding:
                 break
             self._counts["again"] += 1
             try:
-                with trio.move_on_after(SILENCE_SECONDS_MAX):
-                    return await self._messenger.ask(node_id, forward, seconds_max=until - now)
+                return await self._messenger.ask(
+                    node_id,
+                    forward,
+                    seconds_max=until - now,
+                    wait_seconds_max=SILENCE_SECONDS_MAX,
+                )
+            except TooSlow:
                 if had_moved:  # it is cut off, and has handed the shard over
                     break
                 reached_at = trio.current_time()  # as far as anybody knows

@@ -29,7 +29,7 @@ class AnswerLost(Exception):
     """The change may have been carried out, and its answer is not there any more."""
 
 
-class _Answer(msgspec.Struct):
+class _Answer(msgspec.Struct, gc=False):
     """An answer that is being made, or was."""
 
     reply: Reply | None = None

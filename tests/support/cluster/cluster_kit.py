@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
@@ -46,11 +47,20 @@ class Wire:
         self.tell, self.tell_all, self.give_up = bus.tell, bus.tell_all, bus.give_up
         self.answer_with, self.hear_with = bus.answer_with, bus.hear_with
 
-    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+    async def ask(
+        self,
+        node_id: int,
+        message: bytes,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> bytes:
         self.asked += 1
         if self.before is not None:
             await self.before()
-        answer = await self.bus.ask(node_id, message, seconds_max=seconds_max)
+        answer = await self.bus.ask(
+            node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
+        )
         if self.after is not None:
             await self.after()
         return answer
