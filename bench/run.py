@@ -19,6 +19,7 @@ import disk
 import endpoints
 import growth
 import idle
+import instructions
 import join_rate
 import lobby_start
 import machine
@@ -58,6 +59,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     overload.SCENARIO,
     press.SCENARIO,
     pairs.SCENARIO,
+    instructions.SCENARIO,
     printed.scenario(
         "state-sync",
         "rooms of 8 at 20 Hz, in one process",
@@ -141,8 +143,8 @@ def parse() -> argparse.Namespace:
         type=Path,
         action="append",
         default=[],
-        help="what `pairs` compares with, such as a `git worktree` of an older commit; may be "
-        "given several times",
+        help="what `pairs` and `instructions` compare with, such as a `git worktree` of an older "
+        "commit; may be given several times",
     )
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
     parser.add_argument(

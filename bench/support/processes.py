@@ -127,15 +127,16 @@ def serve(
     settings: Mapping[str, str] = SETTINGS,
     has_all_cores: bool = False,
     checkout: Path = ROOT,
+    under: tuple[str, ...] = (),
 ) -> Iterator[Target]:
     """Run a Greenroom on what is in a folder, its Postgres moved to the other core.
 
     With `has_all_cores` the kernel places both of them. The code is that of `checkout`, with the
-    libraries of this one.
+    libraries of this one. `under` is a command that runs the server, such as that of a profiler.
     """
     data, ready_file = folder / "data", folder / "ready.json"
     command = [
-        *(sys.executable, *program, "serve", "--data-dir", str(data)),
+        *(*under, sys.executable, *program, "serve", "--data-dir", str(data)),
         *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
         *("--server", server, "--ready-file", str(ready_file), *arguments),
     ]
