@@ -17,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,6 +179,7 @@ def check_tests(rows: Sequence[Row], tests: frozenset[str]) -> list[str]:
     ]
 
 
+@cache
 def tests_under(folder: Path) -> frozenset[str]:
     """Return every test as `<file under the folder>::<function>`."""
     return frozenset(

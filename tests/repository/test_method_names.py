@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +75,7 @@ def all_methods() -> Iterator[Method]:
         yield from methods_of(str(path.relative_to(PACKAGE)), path.read_text())
 
 
+@cache
 def verbs() -> frozenset[str]:
     return frozenset(VERBS.read_text().split())
 
