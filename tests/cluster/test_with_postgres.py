@@ -1,30 +1,37 @@
-"""Membership over a real Postgres: its rows, its locks, its clock, and real time."""
+"""Nodes over a real Postgres: its rows, its locks, its clock, and real time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import LiteralString
 
 import psycopg
 import trio
 from waiting import until
+from world_kit import KitStudio
 
+from greenroom.actor_system import ActorSystem
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.actors.room.studio_messages import NoteConnection
 from greenroom.bus.memory import MemoryNetwork
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.messenger import Messenger
 from greenroom.cluster.shard_map import ShardMap
+from greenroom.clustering import Clustering, ClusterOptions
+from greenroom.config import Settings
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.nodes.identity import NodeIdentity
 from greenroom.persistence.nodes.records import NodeRow
 from greenroom.persistence.storage import Storage
 
 LEASE_SECONDS = 3.0
+ROOM_ID = "00700000000000000000000000000001"
 
 
 class Parted:
@@ -187,4 +194,31 @@ async def test_a_node_that_joins_gets_its_share_in_postgres(database_url: str) -
         await until(lambda: len(two.opened()) > 400 and len(one.opened()) > 400)
         await until(lambda: one.membership.is_served and two.membership.is_served)
         await until(lambda: len(one.opened()) + len(two.opened()) == SHARDS)
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_connects_while_their_room_is_only_being_loaded_is_not_served_here(
+    database_url: str, tmp_path: Path
+) -> None:
+    """The relay asks whether the room's members are known, and not whether its actor is there."""
+    studio, settings = KitStudio(), Settings(data_dir=tmp_path)
+    options = ClusterOptions(
+        name="node",
+        nodes_expected=1,
+        bus_directory=tmp_path,
+        addresses={},
+        is_first=True,
+        tell_taken_over=lambda _: None,
+        parent_name="parent",
+        parent_told=lambda: None,
+    )
+    async with trio.open_nursery() as nursery:
+        system = ActorSystem(settings, database_url, studio, None, options.identity())
+        await nursery.start(system.storage.run)
+        relay = Clustering(settings, options, system, system.keeper(studio)).relay(None)
+        await nursery.start(system.rooms.run)
+        rooms = system.world.rooms.directory
+        rooms.ref(ROOM_ID).notify(NoteConnection(1, False))
+        assert rooms.active(ROOM_ID) is not None
+        assert not relay.is_here(ROOM_ID + "0" * 32)
         nursery.cancel_scope.cancel()
