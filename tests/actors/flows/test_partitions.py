@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -139,6 +140,26 @@ async def test_whose_request_is_approved_lives_where_the_lobby_is(node: Node):
     await answer_request(world, game.game_id, host.player_id, request_id, is_approved=True)
     assert home_of(arena, seeker) == other
     assert world.seats.lobby_of(seeker.player_id) == lobby_id
+
+
+async def test_who_is_just_joining_has_no_room_yet_and_is_refused_a_second_time(node: Node):
+    """A caller whose first answer was lost sees both: no room, and then this refusal."""
+    arena = await node.add()
+    world, game = node.world, arena.game
+    home, other = shards_of(arena)[:2]
+    host, guest = await come_to(arena, other), await come_to(arena, home)
+    room_id = (await create_room(world, game.game, host.player, room())).room_id
+    join = partial(join_room, world, game.game_id, guest.player, room_id, NOTHING)
+    arena.memory.automatic = False  # the move is not durable yet
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(join)
+        await wait_all_tasks_blocked()
+        assert world.seats.room_of(guest.player_id) is None
+        with pytest.raises(AlreadyInRoom):
+            await join()
+        arena.memory.automatic = True
+        arena.memory.commit()
+    assert world.seats.room_of(guest.player_id) == room_id
 
 
 async def test_a_move_that_the_database_refuses_did_not_happen(node: Node):

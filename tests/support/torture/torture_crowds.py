@@ -15,6 +15,8 @@ from crowd_kit import BREATH_SECONDS, Counters, Crowd
 from pair_kit import PlayerPairs
 from server_kit import ConnectionLost, TrioClient
 
+from greenroom.actors.room.rules.refusals import AlreadyInRoom
+
 ROOMS = "/api/game_room.php"
 REGISTER = "/api/game_players.php/register"
 TOKEN = "/api/realtime.php/token"
@@ -26,6 +28,9 @@ NOT_ADMITTED = 1008
 ACTIONS_MAX = 50
 """Tries to ask, of a room: all that come of them are kept and shown, whether known or not."""
 
+
+OUTCOME_UNKNOWN = 500
+"""The status of a call that may have been done, or may yet be."""
 
 CALLS_TOLD = 12
 """A member's last calls that are told when an answer is wrong."""
@@ -51,8 +56,16 @@ class Member:
         self._calls: deque[list[Any]] = deque(maxlen=CALLS_TOLD)
         """The number of shocks of the server at the last poll."""
 
-    async def call(self, method: str, path: str, body: object = None) -> Any | None:
+    async def call(
+        self, method: str, path: str, body: object = None, *, refusal: str | None = None
+    ) -> Any | None:
         """Call an endpoint; None when the server could not do it just now.
+
+        Args:
+            method: of HTTP.
+            path: of the endpoint.
+            body: what is sent as JSON.
+            refusal: the error that may be answered besides.
 
         Raises:
             ConnectionLost: there was no answer.
@@ -63,6 +76,8 @@ class Member:
         self._calls[-1] += [trio.current_time(), status]
         if status == 200:
             return answer
+        if refusal is not None and answer.get("error") == refusal:
+            return None
         assert status in {429, 500}, (path, body, status, answer, self.lately())
         self._crowd.refused += 1
         await trio.sleep(BREATH_SECONDS)
@@ -94,7 +109,12 @@ class Member:
         self.player_id, self.token = int(answer["player_id"]), str(answer["private_key"])
 
     async def settle_in(self, path: str, body: object = None) -> str:
-        """Create or join a room, whichever answer gets lost; return its id."""
+        """Create or join a room, whichever answer gets lost; return its id.
+
+        A try of which nobody knows what came of it may yet be under way. Then there is no room, and
+        the next try is refused all the same. Only then may it be.
+        """
+        is_open = False
         while True:
             await self._crowd.up.wait()
             with contextlib.suppress(ConnectionLost):
@@ -102,7 +122,9 @@ class Member:
                 if here is not None and here["in_room"]:
                     return str(here["room"]["room_id"])
                 if here is not None:
-                    await self.call("POST", path, body)
+                    refusal, is_open = AlreadyInRoom.text if is_open else None, True
+                    await self.call("POST", path, body, refusal=refusal)
+                    is_open = refusal is not None or self._calls[-1][-1] == OUTCOME_UNKNOWN
             await trio.sleep(BREATH_SECONDS)
 
     async def say(self, target: str) -> None:
