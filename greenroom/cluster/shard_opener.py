@@ -2,7 +2,8 @@
 
 This is the same at a start, after a take-over or a hand-over to this node, and after its lease had
 run out and nobody took its shards. What fails is tried again. A shard that cannot be brought up
-holds up no other. Those that calls wait for come first.
+holds up no other: what failed is tried one by one, until the database answers for one of them.
+Those that calls wait for come first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
@@ -27,6 +29,18 @@ AUDIENCES_SECONDS_MAX: Final = 0.2
 RETRY_SECONDS: Final = 0.25
 """How long to wait before trying a shard again that could not be brought up."""
 RETRY_SECONDS_MAX: Final = 5.0
+
+
+class Failure(msgspec.Struct):
+    """A shard that could not be brought up."""
+
+    times: int
+    try_at: float
+    """When to try it again (trio's time)."""
+    is_of_database: bool
+    """True if the database did not answer, which says nothing about the shard."""
+    is_over: bool = False
+    """True once the database has answered since: it is tried with others again."""
 
 
 class ShardOpener:
@@ -54,8 +68,7 @@ class ShardOpener:
         self._wanted = trio.Event()
         self._audiences_until: dict[int, float] = {}
         self._audiences_came = trio.Event()
-        self._failures: dict[int, tuple[int, float]] = {}
-        """How often a shard could not be brought up, and when to try again (trio's time)."""
+        self._failures: dict[int, Failure] = {}
 
     def look(self) -> None:
         """Look at the map soon: there may be something to open."""
@@ -101,18 +114,23 @@ class ShardOpener:
         now = trio.current_time()
         pending = self.pending()
         self._failures = {s: f for s, f in self._failures.items() if s in pending}
-        ready = [s for s in sorted(pending) if s not in self._failures]
-        ready = list(filter(self._shards.is_waited_for, ready)) or ready
+        failures = {s: f for s, f in self._failures.items() if not f.is_over}
+        ready = self._list_wanted(s for s in sorted(pending) if s not in failures)
         if ready:
             return {s: pending[s] for s in ready[:BATCH_SHARDS]}
-        due = [s for s, (_, at) in self._failures.items() if at <= now]
+        due = self._list_wanted(s for s, failure in failures.items() if failure.try_at <= now)
         return {s: pending[s] for s in due[:1]}  # alone: it shall keep no other from opening
+
+    def _list_wanted(self, shards: Iterable[int]) -> list[int]:
+        """Return those of the shards that calls wait for; all if there are none."""
+        found = list(shards)
+        return list(filter(self._shards.is_waited_for, found)) or found
 
     def _find_seconds_to_retry(self) -> float:
         if not self._guard.is_trusted:
             return RETRY_SECONDS
         now = trio.current_time()
-        return min((max(at - now, 0.0) for _, at in self._failures.values()), default=60.0)
+        return min((max(f.try_at - now, 0.0) for f in self._failures.values()), default=60.0)
 
     async def _open(self, batch: Mapping[int, int]) -> None:
         """Bring shards up and open them, unless the lease or the shards were lost meanwhile."""
@@ -121,12 +139,14 @@ class ShardOpener:
             await self._residents.bring_up(batch)
             await self._wait_for_audiences(batch)
         except ActorUnavailable as error:
-            self._fail(batch, f"{error}")
+            self._fail(batch, f"{error}", is_of_database=True)
             return
         except Exception:
             _logger.exception("a shard could not be brought up")
-            self._fail(batch, "a bug")
+            self._fail(batch, "a bug", is_of_database=False)
             return
+        for failure in self._failures.values():  # one by one, hundreds would take a minute
+            failure.is_over = failure.is_of_database
         if losses != self._guard.losses:  # everything has been let go of
             return
         owned = self._shards.owned()
@@ -146,13 +166,14 @@ class ShardOpener:
         for shard in batch:
             self._audiences_until.pop(shard, None)
 
-    def _fail(self, batch: Mapping[int, int], reason: str) -> None:
+    def _fail(self, batch: Mapping[int, int], reason: str, *, is_of_database: bool) -> None:
         """Let go of what came up, and try each of the shards again later."""
         self._residents.let_go(list(batch))
         now = trio.current_time()
         for shard in batch:
-            times = self._failures.get(shard, (0, 0.0))[0] + 1
+            before = self._failures.get(shard)
+            times = 1 if before is None else before.times + 1
             seconds = min(RETRY_SECONDS * 2 ** (times - 1), RETRY_SECONDS_MAX)
-            self._failures[shard] = times, now + seconds
+            self._failures[shard] = Failure(times, now + seconds, is_of_database)
         shown = ", ".join(map(str, list(batch)[:5]))
         _logger.warning("shards %s are not open yet: %s", shown, reason)

@@ -12,6 +12,7 @@ import trio.testing
 from membership_kit import Cluster, Node
 from waiting import until
 
+from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Connectivity
@@ -440,6 +441,26 @@ async def test_while_postgres_is_away_for_all_they_serve_on_and_nobody_is_buried
         await trio.sleep(10.0)
         assert cluster.database.owners == owners
         assert [node.guard.losses for node in nodes] == [0, 0, 0]
+
+
+async def test_shards_that_postgres_kept_from_opening_open_together_once_it_is_back(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one, they took a minute after every outage in which a lease had run out."""
+    async with running(1) as (cluster, (one,)):
+        bring_up, back_at = one.residents.bring_up, trio.current_time() + 5.0
+
+        async def bring_up_slowly(epochs: Mapping[int, int]) -> None:
+            await trio.sleep(0.2)
+            if trio.current_time() < back_at:
+                raise StorageUnavailable("the database is away")
+            await bring_up(epochs)
+
+        monkeypatch.setattr(one.residents, "bring_up", bring_up_slowly)
+        one.guard.distrust("its lease has run out")
+        await trio.sleep(4.9)
+        assert not cluster.is_served()
+        assert await seconds_until(cluster.is_served) < 6.0
 
 
 async def test_when_postgres_is_back_for_one_node_first_it_buries_nobody(
