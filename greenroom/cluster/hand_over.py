@@ -1,13 +1,14 @@
 """Hands shards of this node over to another: to drain it, to balance, or because somebody says so.
 
-1. Prepare: what has changed is written ahead, jobs and sign-ins are waited for. Everything is
-   served on.
+1. Prepare: what has changed is written ahead, jobs and sign-ins are waited for. Then the next owner
+   reads the shards ahead. Everything is served on.
 2. Say goodbye: members of rooms are asked to come back, and what they still send is served.
 3. In one synchronous step, the change of owner is queued behind all that was queued before, and the
    actors of the shards leave memory. Calls for them wait from now on.
 4. Once that is durable, the next owner is told, with who was connected and what they miss. Nothing
    is told before, for the change might yet be refused.
-5. The next owner opens the shards, and the calls go there.
+5. The next owner reads what was written since it read ahead, opens the shards, and the calls go
+   there.
 
 This node may die at any of these steps. Before the change is durable it is the owner, and others
 take over from it. Afterwards the next owner finds its shards when it looks at the database.
@@ -16,7 +17,7 @@ take over from it. Afterwards the next owner finds its shards when it looks at t
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -26,7 +27,15 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError
 from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
-from greenroom.cluster.news import Draining, MapChanged, TakeAudiences, Taken, TakeShards
+from greenroom.cluster.news import (
+    Draining,
+    HaveReadAhead,
+    MapChanged,
+    ReadAhead,
+    TakeAudiences,
+    Taken,
+    TakeShards,
+)
 from greenroom.cluster.placement import Move, moves_to_leave
 from greenroom.cluster.ports import Parted, Residents
 from greenroom.cluster.shard_map import ShardMap
@@ -35,10 +44,16 @@ _logger = logging.getLogger(__name__)
 
 SHARDS_AT_ONCE: Final = 8
 """Shards that are handed over in one step."""
+ACTORS_AT_ONCE: Final = 2_000
+"""Actors in them, if it is not one shard alone: all of them wait for the last. That is 300 rooms of
+six players."""
 EMPTY_SHARDS_AT_ONCE: Final = 64
 """The same where nobody is in them."""
 TAKE_SECONDS_MAX: Final = 2.0
 """How long the next owner may take to say that it knows. It finds out by itself, too."""
+READ_AHEAD_SECONDS_MAX: Final = 0.9
+"""How long the next owner may read ahead. What it has not read then, it reads when it owns it. A
+node that cannot be reached costs a drain no more than that, and `TAKE_SECONDS_MAX`."""
 RETRY_SECONDS: Final = 0.2
 """How long to wait before the next try, if no shard could be handed over."""
 
@@ -79,7 +94,7 @@ class HandOver:
         self._turn = trio.Lock()
         self.moved = 0
         """Shards handed over since the start."""
-        messenger.know(Taken)
+        messenger.know(Taken, HaveReadAhead)
 
     # What is asked for.
 
@@ -142,8 +157,10 @@ class HandOver:
         """Return shards that are open here in groups, the empty ones first and many at a time."""
         mine = sorted({shard for shard in shards if self._shards.is_mine(shard)})
         empty = [shard for shard in mine if self._residents.is_empty(shard)]
-        others = [shard for shard in mine if shard not in set(empty)]
-        return [*_slices(empty, EMPTY_SHARDS_AT_ONCE), *_slices(others, SHARDS_AT_ONCE)]
+        others = {shard: self._residents.count_actors(shard) for shard in mine}
+        for shard in empty:
+            del others[shard]
+        return [*_slices(empty, EMPTY_SHARDS_AT_ONCE), *_pack(others)]
 
     # One group.
 
@@ -154,6 +171,7 @@ class HandOver:
             if not shards:
                 return 0
             await self._residents.prepare(shards)
+            await self._have_read_ahead(shards, to_node)
             self._check_taker(to_node)  # that, and the groups before this one, may have taken long
             epochs = dict(zip(shards, await self._draw_epochs(len(shards)), strict=True))
             self._shards.begin_leaving(shards)
@@ -170,6 +188,20 @@ class HandOver:
             finally:
                 self._residents.writing.release()
             return 0 if parted is None else await self._settle(parted, still, to_node)
+
+    async def _have_read_ahead(self, shards: Sequence[int], to_node: int) -> None:
+        """Have the next owner read shards ahead; what comes of it only decides how long it takes.
+
+        While nobody is in them, there is little to read.
+        """
+        lived_in = tuple(shard for shard in shards if not self._residents.is_empty(shard))
+        if not lived_in:
+            return
+        try:
+            message = ReadAhead(lived_in)
+            await self._messenger.ask(to_node, message, seconds_max=READ_AHEAD_SECONDS_MAX)
+        except (BusError, UnreadableMessage) as error:
+            _logger.info("node %d does not read shards ahead: %s", to_node, error)
 
     def _queue(self, still: Mapping[int, int], to_node: int) -> Parted | None:
         """Queue the change, and let go of the shards; None if they stay."""
@@ -227,3 +259,17 @@ class HandOver:
 
 def _slices(shards: list[int], length: int) -> list[list[int]]:
     return [shards[at : at + length] for at in range(0, len(shards), length)]
+
+
+def _pack(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """Yield groups of shards, by how many actors each has; one that has too many goes alone."""
+    group: list[int] = []
+    actors = 0
+    for shard, size in sizes.items():
+        if group and (len(group) == SHARDS_AT_ONCE or actors + size > ACTORS_AT_ONCE):
+            yield group
+            group, actors = [], 0
+        group.append(shard)
+        actors += size
+    if group:
+        yield group

@@ -23,14 +23,16 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError, NobodyThere, OffBus
 from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Evidence, Verdict, judge
-from greenroom.cluster.hand_over import HandOver
+from greenroom.cluster.hand_over import READ_AHEAD_SECONDS_MAX, HandOver
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 from greenroom.cluster.news import (
     Draining,
+    HaveReadAhead,
     MapChanged,
     NodeAlive,
     NodeGone,
+    ReadAhead,
     TakeAudiences,
     Taken,
     TakeShards,
@@ -255,6 +257,7 @@ class Membership:
             await self._renew()
         self._note(await self._records.look())
         await self._describe()
+        self._residents.tidy()
         self._take_over_the_dead()
         self._take_unclaimed()
         if now - self._balanced_at >= BALANCE_SECONDS:
@@ -498,6 +501,7 @@ class Membership:
         board.hear(NodeGone, lambda _, gone: self._hear_gone(gone.node_id))
         board.hear(NodeAlive, self._hear_alive)
         board.hear(Draining, lambda sender, _: self._draining.add(sender))
+        board.answer(ReadAhead, self._read_ahead)
         board.answer(TakeShards, self._take_shards)
         board.answer(TakeAudiences, self._take_audiences)
         board.answer(Probe, self._answer_probe)
@@ -517,6 +521,16 @@ class Membership:
         self._shards.note_rooms(sender, dict(alive.rooms))
         if sender not in self._rows:
             self.look_soon()
+
+    async def _read_ahead(self, _: int, wanted: ReadAhead) -> BusMessage:
+        """Read shards that are about to be handed over to us."""
+        is_done = False
+        with trio.move_on_after(READ_AHEAD_SECONDS_MAX):
+            try:
+                is_done = await self._residents.read_ahead(wanted.shards)
+            except ActorUnavailable as error:
+                _logger.info("shards that are to come here are not read ahead: %s", error)
+        return HaveReadAhead(is_done)
 
     async def _take_shards(self, _: int, taken: TakeShards) -> BusMessage:
         """Take note of shards that were handed over to us, and bring them up."""

@@ -48,6 +48,18 @@ class Draining(BusMessage, frozen=True):
     """The sender is about to stop, and does not take shards any more."""
 
 
+class ReadAhead(BusMessage, frozen=True):
+    """The sender is about to hand over shards. Their next owner reads them meanwhile."""
+
+    shards: Annotated[tuple[int, ...], msgspec.Meta(max_length=SHARDS)]
+
+
+class HaveReadAhead(BusMessage, frozen=True):
+    """The answer, once that is done, or has failed: it is only done to save time."""
+
+    is_done: bool
+
+
 class TakeShards(BusMessage, frozen=True):
     """The sender has handed over shards, durably. Their new owner brings them up."""
 

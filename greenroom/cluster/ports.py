@@ -81,6 +81,23 @@ class Residents(Protocol):
         """
         ...
 
+    async def read_ahead(self, shards: Sequence[int]) -> bool:
+        """Read shards of another node that are about to come here, so that they open sooner.
+
+        Returns:
+            Whether it was done; it is not if they are too large.
+
+        Raises:
+            ActorUnavailable: the database does not answer.
+
+        Cancellation: nothing is kept.
+        """
+        ...
+
+    def tidy(self) -> None:
+        """Forget what was read ahead and has not been needed in time."""
+        ...
+
     def suspend(self, shards: Sequence[int]) -> None:
         """Let go of shards, and close every realtime connection: the lease has run out.
 
@@ -104,6 +121,10 @@ class Residents(Protocol):
 
         Shards without any may be missing. It is empty where no game lives in several shards.
         """
+        ...
+
+    def count_actors(self, shard: int) -> int:
+        """Return how many rooms, lobbies and players of a shard are in memory."""
         ...
 
     async def prepare(self, shards: Sequence[int]) -> None:

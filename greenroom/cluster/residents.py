@@ -75,6 +75,14 @@ class WorldResidents:
         await self._storage.committer.flush()  # we may have owned them a moment ago
         await self._keeper.bring_up(list(epochs))
 
+    async def read_ahead(self, shards: Sequence[int]) -> bool:
+        """See `Residents`."""
+        return await self._keeper.drafts.read(shards)
+
+    def tidy(self) -> None:
+        """See `Residents`."""
+        self._keeper.drafts.forget_old()
+
     def suspend(self, shards: Sequence[int]) -> None:
         """See `Residents`."""
         self.let_go(shards)
@@ -88,9 +96,17 @@ class WorldResidents:
 
     def is_empty(self, shard: int) -> bool:
         """See `Residents`."""
+        return not any(directory.has_any(shard) for directory in self._directories)
+
+    def count_actors(self, shard: int) -> int:
+        """See `Residents`."""
+        return sum(len(directory.keys_of(shard)) for directory in self._directories)
+
+    @property
+    def _directories(self) -> tuple[Directory[Any], ...]:
+        """Return who can be in a shard, so that it is not empty."""
         world = self._world
-        directories = (world.rooms.directory, world.lobbies.directory, world.players)
-        return not any(directory.has_any(shard) for directory in directories)
+        return (world.rooms.directory, world.lobbies.directory, world.players)
 
     def count_rooms(self) -> dict[int, int]:
         """See `Residents`."""

@@ -23,6 +23,7 @@ from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statemen
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.moments import MOMENT, written_since
 from greenroom.persistence.nodes.session import NodeSession
 
 PLAYER_ID_BLOCK = 1000
@@ -77,6 +78,14 @@ _ONLINE_PLAYERS_OF = Statement(
     INT8,
     INT8_COLUMN.array_oid,
 )
+_ONLINE_IDS_OF = Statement(
+    f"SELECT p.player_id, b.ban_id IS NOT NULL OR {written_since('p', '$2')} {_PLAYERS}"
+    " JOIN games AS g ON g.game_id = p.game_id WHERE p.is_online"
+    " AND coalesce(p.shard, g.shards[1]) = ANY ($1) ORDER BY p.player_id",
+    INT8_COLUMN.array_oid,
+    TEXT,
+)
+"""A ban is a row of another table, so whoever has one counts as written."""
 _PLAYERS_PAGE = Statement(
     f"{_SELECT_OUTLINE} WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
     INT8,
@@ -251,6 +260,17 @@ class DatabaseAccounts:
                 _ONLINE_PLAYERS_OF, *page, INT8_COLUMN.encode(sorted(shards))
             )
         return [_player(row) for row in rows]
+
+    async def read_moment(self) -> str:
+        """Return the present moment; see `moments`."""
+        ((moment,),) = await self._read_rows(MOMENT)
+        return cast("str", moment)
+
+    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
+        """Return the ids of online players of shards, each with whether it was written since."""
+        encoded = INT8_COLUMN.encode(sorted(shards))
+        rows = await self._read_rows(_ONLINE_IDS_OF, encoded, text(moment))
+        return dict(cast("list[tuple[int, bool]]", rows))
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""

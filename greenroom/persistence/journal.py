@@ -19,7 +19,7 @@ history reaches back for the retention and up to a quarter more.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -32,6 +32,7 @@ from greenroom.persistence.arrays import (
 )
 from greenroom.persistence.driver import INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.moments import written_since
 from greenroom.persistence.nodes.session import NodeSession
 
 KEYS_AT_ONCE = 1_000
@@ -83,6 +84,20 @@ _KEYS_OF = Statement(
 )
 _SHARD_OF = Statement(
     "SELECT shard::bigint FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT
+)
+_STORED = Statement(
+    f"SELECT s.key, {written_since('s', '$3')} FROM snapshots AS s"
+    " WHERE s.kind = $1 AND s.shard = ANY ($2)",
+    TEXT,
+    INT8_COLUMN.array_oid,
+    TEXT,
+)
+_WITH_LATER_ENTRIES = Statement(
+    "SELECT e.key FROM unnest($2, $3) AS e(key, version) WHERE EXISTS ("
+    " SELECT FROM journal AS j WHERE j.kind = $1 AND j.key = e.key AND j.sequence > e.version)",
+    TEXT,
+    TEXT_COLUMN.array_oid,
+    INT8_COLUMN.array_oid,
 )
 _ENTRY_COLUMNS = (
     "j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint,"
@@ -215,7 +230,12 @@ class JournalStore:
         return rows[0][0] if rows else None
 
     async def load(
-        self, kind: str, shards: Collection[int] | None = None, *, page: int = 1_000
+        self,
+        kind: str,
+        shards: Collection[int] | None = None,
+        keys: Collection[str] = (),
+        *,
+        page: int = 1_000,
     ) -> dict[str, Recovered]:
         """Return the stored state of every actor of a kind, by key.
 
@@ -224,6 +244,7 @@ class JournalStore:
         Args:
             kind: `room`, `lobby`, ….
             shards: those in which the actors are; all if not given.
+            keys: actors that are read besides, wherever they are.
             page: rows read in one query.
 
         Raises:
@@ -234,14 +255,40 @@ class JournalStore:
             await self._load_entries(kind, found, page)
             await self._load_snapshots(kind, found, page)
             return dict(found)
-        of_shards = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
-        (rows,) = await self._loaders.fetch(of_shards)
-        for start in range(0, len(rows), KEYS_AT_ONCE):
-            keys = TEXT_COLUMN.encode([key for (key,) in rows[start : start + KEYS_AT_ONCE]])
-            await self._load_entries(kind, found, page, keys)
-            (some,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS_OF, (text(kind), keys)))
-            _add_snapshots(kind, some, found)
+        wanted = list(keys)
+        if shards:
+            of_shards = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
+            (rows,) = await self._loaders.fetch(of_shards)
+            wanted += [key for (key,) in rows]
+        for start in range(0, len(wanted), KEYS_AT_ONCE):
+            some = TEXT_COLUMN.encode(wanted[start : start + KEYS_AT_ONCE])
+            await self._load_entries(kind, found, page, some)
+            (kept,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS_OF, (text(kind), some)))
+            _add_snapshots(kind, kept, found)
         return dict(found)
+
+    async def list_stored(
+        self, kind: str, shards: Collection[int], versions: Mapping[str, int], moment: str
+    ) -> dict[str, bool]:
+        """Return the keys of the actors of shards, each with whether it may have been written.
+
+        Args:
+            kind: `room`, `lobby`, ….
+            shards: those in which the actors are.
+            versions: the last entry that is known of each, by key.
+            moment: since when; see `moments`.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        columns = TEXT_COLUMN.encode(list(versions)), INT8_COLUMN.encode(list(versions.values()))
+        of_shards = INT8_COLUMN.encode(sorted(shards))
+        later, stored = await self._loaders.fetch(
+            Query(_WITH_LATER_ENTRIES, (text(kind), *columns)),
+            Query(_STORED, (text(kind), of_shards, text(moment))),
+        )
+        with_later = {key for (key,) in later}
+        return {key: is_written or key in with_later for key, is_written in stored}
 
     async def _load_snapshots(self, kind: str, found: dict[str, Recovered], page: int) -> None:
         """Read the snapshots of a kind, a page at a time."""

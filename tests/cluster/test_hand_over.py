@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
@@ -11,8 +11,9 @@ import trio.testing
 from membership_kit import Cluster, MemoryParted, Node
 from waiting import until
 
+from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.cluster.hand_over import HandOverRefused
+from greenroom.cluster.hand_over import ACTORS_AT_ONCE, HandOverRefused
 
 Clock = trio.testing.MockClock
 
@@ -173,7 +174,112 @@ async def test_no_shard_goes_to_a_node_that_has_ended_or_drains_meanwhile(
         await until(cluster.is_served, 10.0)
 
 
+async def test_shards_wait_for_few_others_if_many_are_in_them(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+        shards = shards_of(one, 6)
+        sizes = [ACTORS_AT_ONCE + 1, 1_000, 1_000, 1, 1, 1]
+        cluster.sizes.update(zip(shards, sizes, strict=True))
+        groups: list[int] = []
+
+        async def note(step: str) -> None:
+            if step == "goodbye":
+                groups.append(len(one.residents.goodbyes) - sum(groups))
+
+        one.residents.at_step = note
+        assert await one.membership.hand_over.move(shards, two.node_id) == 6
+        assert groups == [1, 2, 3]
+
+
+# Reading ahead.
+
+
+async def test_the_next_owner_reads_ahead_what_is_lived_in_while_it_is_served(
+    autojump_clock: Clock,
+) -> None:
+    async with running() as (cluster, (one, two)):
+        empty, full = shards_of(one, 2)
+        cluster.sizes[empty] = 0
+
+        async def write(step: str) -> None:
+            if step == "read ahead":  # an empty shard goes back to where it belongs
+                assert one.shards.takes_connections(full)
+                assert await one.write(full) == 1
+
+        two.residents.at_step = write
+        assert await one.membership.hand_over.move([empty, full], two.node_id) == 2
+        assert two.residents.read == [full]
+        assert await two.read(full) == 1
+
+
+@pytest.mark.parametrize("fault", ["away", "slow", "silent"])
+async def test_a_shard_moves_though_it_cannot_be_read_ahead(
+    fault: str, autojump_clock: Clock
+) -> None:
+    async with running() as (cluster, (one, two)):
+        (shard,) = shards_of(one, 1)
+        await one.write(shard)
+
+        async def fail(_: str) -> None:
+            if fault == "away":
+                raise ActorUnavailable("the database is away")
+            await trio.sleep_forever()
+
+        two.residents.at_step = fail
+        if fault == "silent":
+            cluster.network.cut(one.node_id, two.node_id)
+        begun = trio.current_time()
+        assert await one.membership.hand_over.move([shard], two.node_id) == 1
+        assert trio.current_time() - begun < 5.0
+        cluster.network.mend(one.node_id, two.node_id)
+        await until(cluster.is_served, 5.0)
+        assert await two.read(shard) == 1
+
+
+async def test_the_next_owner_dies_while_it_reads_ahead(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        (shard,) = shards_of(one, 1)
+        await one.write(shard)
+        reached = trio.Event()
+
+        async def halt(_: str) -> None:
+            reached.set()
+            await trio.sleep_forever()
+
+        async def move() -> None:
+            with suppress(HandOverRefused):  # it may be known already that it is gone
+                await one.membership.hand_over.move([shard], two.node_id)
+
+        two.residents.at_step = halt
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(move)
+            await reached.wait()
+            await two.kill()
+        await until(cluster.is_served, 10.0)
+        assert await three.read(shard) == 1
+
+
 # Death at each step.
+
+
+async def test_a_node_that_dies_while_the_next_owner_reads_ahead_is_taken_over(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        (shard,) = shards_of(one, 1)
+        await one.write(shard)
+        reached = trio.Event()
+
+        async def halt(_: str) -> None:
+            reached.set()
+            await trio.sleep(1.0)
+
+        two.residents.at_step = halt
+        one.nursery.start_soon(one.membership.hand_over.move, [shard], two.node_id)
+        await reached.wait()
+        await one.kill()
+        await until(cluster.is_served, 5.0)
+        assert await three.read(shard) == 1
+        assert await three.write(shard) == 2
 
 
 @pytest.mark.parametrize("step", ["prepare", "goodbye"])

@@ -123,6 +123,27 @@ async def test_what_games_in_partitions_use_is_written_once_for_a_group_of_shard
         assert saved == 1
 
 
+async def test_a_shard_that_was_read_ahead_is_at_the_next_owner_as_it_is_now(
+    here: Household,
+) -> None:
+    arena, shard = await furnished(here)
+    async with open_node(here.node.memory, owns_all=False) as node:
+        there = Household(node)
+        await here.node.keeper.save([shard])
+        assert await there.residents.read_ahead([shard])
+        there.residents.tidy()
+        assert there.residents.is_empty(shard), "it is not there before it is handed over"
+        newcomer = await come(arena)
+        await create_room(arena.world, arena.game.game, newcomer.player, room())
+        await here.node.keeper.save([shard])
+        before = await observe(here.node, [arena])
+        count = here.residents.count_actors(shard)
+        await here.residents.hand_over({shard: 5_000}, 2).settle()
+        await there.residents.bring_up({shard: 5_000})
+        assert await observe(node, [arena_at(node, arena)]) == before
+        assert 0 < there.residents.count_actors(shard) <= count
+
+
 async def test_all_partitions_of_a_game_are_handed_over_together_and_nothing_is_left(
     autojump_clock: MockClock,
 ) -> None:

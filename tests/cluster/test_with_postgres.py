@@ -63,6 +63,12 @@ class NoActors:
         self._storage.session.gain(dict(epochs))
         await self._storage.committer.flush()
 
+    async def read_ahead(self, shards: Sequence[int]) -> bool:
+        return True
+
+    def tidy(self) -> None:
+        pass
+
     def suspend(self, shards: Sequence[int]) -> None:
         self.let_go(shards)
 
@@ -75,6 +81,9 @@ class NoActors:
 
     def count_rooms(self) -> dict[int, int]:
         return {}
+
+    def count_actors(self, shard: int) -> int:
+        return 0
 
     async def prepare(self, shards: Sequence[int]) -> None:
         pass

@@ -182,6 +182,7 @@ class Memory:
         self.game_ids_from = 0
         self.journals = MemoryJournals()
         self.reads: list[str] = []
+        self.moments: dict[str, dict[int, Player]] = {}
         self.observers: list[Callable[[Iterable[Event]], None]] = []
         self.pending: list[tuple[Batch, Writer, int, Sequence[Event]]] = []
         self._next_id = 0
@@ -305,6 +306,22 @@ class Memory:
             and (shards is None or self.shard_of_player(p) in shards)
         )
         return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
+
+    async def read_moment(self) -> str:
+        moment = str(len(self.moments))
+        self.moments[moment] = {i: copy.copy(player) for i, player in self.players.items()}
+        self.journals.note_moment(moment)
+        await self.reach("read_moment")
+        return moment
+
+    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
+        await self.reach("list_online_players")
+        then = self.moments[moment]
+        return {
+            p.player_id: then.get(p.player_id) != p
+            for p in self._sorted()
+            if p.is_online and self.shard_of_player(p) in shards
+        }
 
     def committed_by(self, ownership: Ownership | None, events: Iterable[Event]) -> Iterator[Event]:
         """Iterate over those events that a node may have committed, of all that there were."""

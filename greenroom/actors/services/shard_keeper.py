@@ -10,6 +10,7 @@ import logging
 import math
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -21,6 +22,7 @@ from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import SavePresence
 from greenroom.actors.services.behaviours import BehaviourService
+from greenroom.actors.services.drafts import ShardDrafts
 from greenroom.actors.services.read_ahead import read_together
 from greenroom.actors.services.residency import check_residency
 from greenroom.actors.services.snapshots import SnapshotService
@@ -41,6 +43,7 @@ class ShardKeeper:
     Attributes:
         places: writes snapshots of rooms and lobbies, and deletes what ended long ago.
         usage: counts what games use.
+        drafts: what was read of shards that are about to come here.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class ShardKeeper:
         self._brought_up = brought_up or _nothing
         self.usage = usage
         self.places = places
+        self.drafts = ShardDrafts(world)
         self._world = world
         self._studio = studio
 
@@ -110,15 +114,22 @@ class ShardKeeper:
                 self._world.leaderboards.forget_game(game_id)  # to be ranked with these, too
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
+        drafts = self.drafts.take(shards)
         counts, homes = [0, 0], dict[int, int]()
+        games = 0
+
+        async def restore_usage() -> None:
+            nonlocal games
+            games = await self.usage.restore(guard)
 
         async def restore_places() -> None:
-            counts[0] = await self.places.restore(guard)
+            counts[0] = await self.places.restore(guard, drafts)
 
         async def restore_players() -> None:
-            counts[1] = await restore_online(self._world, guard, homes)
+            counts[1] = await restore_online(self._world, guard, drafts, homes)
 
-        if await self.usage.restore(guard):
+        await read_together(restore_usage, partial(drafts.compare, self._world))
+        if games:
             await read_together(restore_places, restore_players)
             await check_residency(self._world, guard, homes)
             await watch_silent_members(self._world, guard)

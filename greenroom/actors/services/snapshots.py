@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal import Recovered, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
+from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
 from greenroom.actors.services.expiry import EndedPlaces
+from greenroom.actors.world.loaders import JournalLoader
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
@@ -62,11 +66,12 @@ class SnapshotService:
         """Return rooms, and lobbies, which may have become one of them."""
         return (self._world.rooms, self._world.lobbies)
 
-    async def restore(self, guard: EpochGuard = ALONE) -> int:
+    async def restore(self, guard: EpochGuard = ALONE, drafts: TakenDrafts = NO_DRAFTS) -> int:
         """Bring all that is active to memory; return how many. What cannot be read is left.
 
         Args:
             guard: of which shards.
+            drafts: what was read of them ahead, and compared.
 
         Raises:
             StorageUnavailable: the database does not answer.
@@ -75,28 +80,27 @@ class SnapshotService:
         past: list[tuple[int, int, str, str]] = []
         self._ended.forget(guard.shards)
         for place in self._places:
-            restored += await self._restore(place, guard, past)
+            restored += await self._restore(place, guard, drafts, past)
         for at, shard, kind, key in sorted(past):
             if guard.holds(shard):
                 self._ended.add(shard, at, kind, key)
         return restored
 
     async def _restore(
-        self, place: Journalled[Any, Any], guard: EpochGuard, past: list[tuple[int, int, str, str]]
+        self,
+        place: Journalled[Any, Any],
+        guard: EpochGuard,
+        drafts: TakenDrafts,
+        past: list[tuple[int, int, str, str]],
     ) -> int:
-        loaded = await place.loader.journals.load(place.loader.kind, guard.shards)
+        loader = place.loader
+        ready, keys = drafts.find_places(loader.kind)
+        loaded = await loader.journals.load(loader.kind, drafts.rest_of(guard.shards), keys)
         restored, now = 0, self._world.clock.now()
-        for count, (key, recovered) in enumerate(loaded.items(), 1):
-            try:
-                state = place.loader.restore(recovered)
-            except UnreadableJournal:
-                _logger.exception("%s %s is not restored", place.loader.kind, key)
-                continue
-            if state is None:
-                continue
-            if state.ended_at is not None and state.ended_at < now - place.loader.linger_seconds:
-                past.append((state.ended_at, recovered.shard, place.loader.kind, key))
-            elif guard.holds(recovered.shard):
+        for count, (key, shard, state) in enumerate(chain(ready, _states(loader, loaded)), 1):
+            if state.ended_at is not None and state.ended_at < now - loader.linger_seconds:
+                past.append((state.ended_at, shard, loader.kind, key))
+            elif guard.holds(shard):
                 restored += self._adopt(place, key, state)
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
@@ -201,3 +205,17 @@ class SnapshotService:
         """Return where one in memory lives."""
         game_id = place.seats.game_of(key)
         return 0 if game_id is None else self._world.ledger.shard_of(game_id, key)
+
+
+def _states(
+    loader: JournalLoader[Any, Any], loaded: Mapping[str, Recovered]
+) -> Iterator[tuple[str, int, Any]]:
+    """Give the key, the shard and the state of each that can be read and that there is."""
+    for key, recovered in loaded.items():
+        try:
+            state = loader.restore(recovered)
+        except UnreadableJournal:
+            _logger.exception("%s %s is not restored", loader.kind, key)
+            continue
+        if state is not None:
+            yield key, recovered.shard, state

@@ -7,7 +7,7 @@ index keeps them in the order in which they were last heard of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -21,6 +21,7 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import LeaveIfStale, Player, PlayerRole, SavePresence
+from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
 from greenroom.actors.services.read_ahead import read_ahead
 from greenroom.actors.world.world import World
 
@@ -29,10 +30,15 @@ SLICE = 200
 
 RESTORE_PAGE = 200
 """Players that are read at once when shards are brought up."""
+PLAYERS_BY_ID_MAX = 100
+"""The same of those who are read by their ids."""
 
 
 async def restore_online(
-    world: World, guard: EpochGuard = ALONE, homes: dict[int, int] | None = None
+    world: World,
+    guard: EpochGuard = ALONE,
+    drafts: TakenDrafts = NO_DRAFTS,
+    homes: dict[int, int] | None = None,
 ) -> int:
     """Bring every player to memory who was online when their server ended; return how many.
 
@@ -41,12 +47,14 @@ async def restore_online(
     Args:
         world: where.
         guard: of which shards.
+        drafts: what was read of them ahead, and compared.
         homes: is told where the rows have the players of games in several partitions.
 
     Raises:
         StorageUnavailable: the database does not answer.
     """
     restored = 0
+    rest = drafts.rest_of(guard.shards)
 
     def take(page: list[Player]) -> None:
         nonlocal restored
@@ -54,14 +62,31 @@ async def restore_online(
         if homes is not None and (spread := world.ledger.spread):
             homes.update({p.player_id: partition_of(world, p) for p in page if p.game_id in spread})
 
-    await read_ahead(partial(_load_page, world, guard), take)
+    await _restore_drafts(world, drafts, take)
+    if rest is None or rest:
+        await read_ahead(partial(_load_page, world, rest), take)
     return restored
 
 
-async def _load_page(world: World, guard: EpochGuard, before: list[Player] | None) -> list[Player]:
+async def _restore_drafts(
+    world: World, drafts: TakenDrafts, take: Callable[[list[Player]], None]
+) -> None:
+    """Take in online players who were read ahead; read those again who were written since."""
+    ready, written = drafts.find_players()
+    for start in range(0, len(written), PLAYERS_BY_ID_MAX):
+        some = await world.accounts.load_players_by_id(written[start : start + PLAYERS_BY_ID_MAX])
+        take([player for player in some if player.is_online])
+    for start in range(0, len(ready), SLICE):
+        take(ready[start : start + SLICE])
+        await trio.lowlevel.checkpoint()
+
+
+async def _load_page(
+    world: World, shards: Collection[int] | None, before: list[Player] | None
+) -> list[Player]:
     """Return the page of online players after another one; the first if there is none before."""
     after_id = before[-1].player_id if before else 0
-    return await world.accounts.load_online_players(after_id, RESTORE_PAGE, guard.shards)
+    return await world.accounts.load_online_players(after_id, RESTORE_PAGE, shards)
 
 
 def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:

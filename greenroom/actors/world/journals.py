@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -15,8 +15,26 @@ class Journals(Protocol):
     method may be cancelled: then nothing has been done, or all of it.
     """
 
-    async def load(self, kind: str, shards: Collection[int] | None = None) -> dict[str, Recovered]:
-        """Return what every actor of a kind comes back from, by key; of these shards, or of all."""
+    async def load(
+        self, kind: str, shards: Collection[int] | None = None, keys: Collection[str] = ()
+    ) -> dict[str, Recovered]:
+        """Return what every actor of a kind comes back from, by key.
+
+        They are those of these shards and these besides, or all.
+        """
+        ...
+
+    async def list_stored(
+        self, kind: str, shards: Collection[int], versions: Mapping[str, int], moment: str
+    ) -> dict[str, bool]:
+        """Return the keys of the actors of shards, each with whether it may have been written.
+
+        Args:
+            kind: which kind of actors.
+            shards: where they live. Nobody else may write there meanwhile.
+            versions: the last entry that is known of each, by key.
+            moment: what `Accounts.read_moment` returned before these were read.
+        """
         ...
 
     async def recover(self, kind: str, key: str) -> Recovered | None:

@@ -65,6 +65,20 @@ class Accounts(Protocol):
         """
         ...
 
+    async def read_moment(self) -> str:
+        """Return the present moment, as `list_online_players` and `Journals.list_stored` take it.
+
+        Whatever is read after this call has all that was written before the moment.
+        """
+        ...
+
+    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
+        """Return the ids of the online players of shards, by id.
+
+        With each comes whether the record may have been written since a moment.
+        """
+        ...
+
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
         ...

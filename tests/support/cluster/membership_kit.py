@@ -213,6 +213,8 @@ class MemoryResidents:
         """Shards whose hand-over Postgres refuses."""
         self.adopted: list[bytes] = []
         self.goodbyes: list[int] = []
+        self.read: list[int] = []
+        """Shards that were read ahead."""
         self.at_step: Callable[[str], Awaitable[None]] = _do_nothing
         self.writing = trio.Lock()
 
@@ -228,6 +230,13 @@ class MemoryResidents:
         await self._node.gate()
         self.numbers.update(read)
 
+    async def read_ahead(self, shards: Sequence[int]) -> bool:
+        await self.at_step("read ahead")
+        self.read += shards
+        return True
+
+    def tidy(self) -> None: ...
+
     def suspend(self, shards: Sequence[int]) -> None:
         self.let_go(shards)
 
@@ -240,6 +249,9 @@ class MemoryResidents:
 
     def count_rooms(self) -> dict[int, int]:
         return dict(self.rooms)
+
+    def count_actors(self, shard: int) -> int:
+        return self._node.cluster.sizes.get(shard, 0)
 
     async def count_turns(self, shards: Iterable[int]) -> dict[int, int]:
         await self._node.gate()

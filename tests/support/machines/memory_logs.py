@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import trio
 
@@ -21,14 +21,34 @@ class MemoryJournals:
         self.to_cut: dict[str, int] = {}
         self.cuts: list[list[str]] = []
         self.away = False
+        self.moments: dict[str, dict[str, Snapshot]] = {}
 
-    async def load(self, kind: str, shards: Collection[int] | None = None) -> dict[str, Recovered]:
-        keys = [key for key, (first, *_) in self.entries.items() if first.kind == kind]
-        found = {key: await self.recover(kind, key) for key in keys}
+    async def load(
+        self, kind: str, shards: Collection[int] | None = None, keys: Collection[str] = ()
+    ) -> dict[str, Recovered]:
+        all_keys = [key for key, (first, *_) in self.entries.items() if first.kind == kind]
+        found = {key: await self.recover(kind, key) for key in all_keys}
         return {
             key: recovered
             for key, recovered in found.items()
-            if recovered is not None and (shards is None or recovered.shard in shards)
+            if recovered is not None
+            and (shards is None or recovered.shard in shards or key in keys)
+        }
+
+    def note_moment(self, moment: str) -> None:
+        """Remember the snapshots that there are."""
+        self.moments[moment] = dict(self.snapshots)
+
+    async def list_stored(
+        self, kind: str, shards: Collection[int], versions: Mapping[str, int], moment: str
+    ) -> dict[str, bool]:
+        await self._reach()
+        then = self.moments[moment]
+        return {
+            key: entries[-1].sequence > versions.get(key, 0)
+            or self.snapshots.get(key) is not then.get(key)
+            for key, entries in self.entries.items()
+            if entries[0].kind == kind and entries[0].shard in shards
         }
 
     async def recover(self, kind: str, key: str) -> Recovered | None:

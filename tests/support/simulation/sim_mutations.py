@@ -14,10 +14,12 @@ from unittest.mock import patch
 import msgspec
 import trio
 import usage_kit
+from memory_logs import MemoryJournals
 from sim_database import SimDatabase
 from sim_node import SimNode
 from sim_storage import NodeStore
 from usage_kit import MemoryUsage
+from world_kit import Memory
 
 from greenroom.actors.flows import partitions, ranking, rooms
 from greenroom.actors.flows.spread import copies
@@ -240,6 +242,23 @@ def _old_epochs() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _trust_drafts() -> Iterator[None]:
+    """Take what was read ahead of a hand-over for what is there."""
+
+    def trusting(ask: Callable[..., Awaitable[dict[Any, bool]]]) -> Any:
+        async def trust(*given: Any) -> dict[Any, bool]:
+            return dict.fromkeys(await ask(*given), False)
+
+        return trust
+
+    with (
+        patch.object(MemoryJournals, "list_stored", trusting(MemoryJournals.list_stored)),
+        patch.object(Memory, "list_online_players", trusting(Memory.list_online_players)),
+    ):
+        yield
+
+
 def _tell_too_early() -> AbstractContextManager[Any]:
     async def settle(parted: Any) -> list[int]:
         return list(parted._waits)
@@ -334,6 +353,13 @@ MUTATIONS: dict[str, Mutation] = {
         "epochs",
         ("handed_over",),
         code=_old_epochs,
+    ),
+    "trusted-drafts": Mutation(
+        "what was written since the next owner read ahead is not read again",
+        "ledger",
+        ("handed_over",),
+        ("rooms", "rooms", "documents"),
+        code=_trust_drafts,
     ),
     "kept-actors": Mutation(
         "actors stay in memory when their shard is another node's",
