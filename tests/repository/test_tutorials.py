@@ -235,20 +235,27 @@ async def test_the_card_game_is_written_and_no_client_receives_the_hand_of_anoth
         assert [len(hand) for hand in hands] == [5, 5]
         assert hands[0].isdisjoint(hands[1])
         winner = table.seats[await play(table)]
+        while not await is_the_losers_hand_hidden(table, winner):
+            winner.received.clear()
+            table.host.act("deal")
+            winner = table.seats[await play(table)]
         await wait_for_stat(winner, "cards_wins")
-        await check_the_losers_hand(table, winner)
     follow(reader, blocks[4:], "9. See who has won")
     assert f'"player_id":{winner.player_id},' in reader.said
 
 
-async def check_the_losers_hand(table: Table, winner: Seat) -> None:
-    """Check that the winner has never received a card that the other still holds."""
+async def is_the_losers_hand_hidden(table: Table, winner: Seat) -> bool:
+    """Check that the winner has never received a card that the other still holds.
+
+    Return False where that says nothing: in a long game the pile becomes the deck again, so all
+    that the other holds may have lain on it before.
+    """
     await winner.view()
     received = "".join(winner.received)
-    shown = set(re.findall(r'"top": ?"(..)"', received))  # the pile may have become the deck again
+    shown = set(re.findall(r'"top": ?"(..)"', received))
     held = set(table.other(winner).act("look")["hand"]) - shown
-    assert held
     assert held.isdisjoint(cards_in(received))
+    return bool(held)
 
 
 async def enter_both(ann: Page, bob: Page, reader: Reader) -> None:
