@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hub_kit import FakeLink, said
 from shard_kit import Node, come, furnish, observe, open_node, room
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
 from greenroom.actors.flows.realtime import admit, mint_token
@@ -94,6 +94,7 @@ async def test_a_shard_is_at_the_next_owner_as_it_was_here(here: Household) -> N
     assert here.committer.handed == [(shard, 5_000, 2)]
     assert await parted.settle() == [shard]
     assert here.residents.is_empty(shard)
+    await wait_all_tasks_blocked()  # what dropped leaderboards held is freed piece by piece
     assert not here.node.residue(names)
     async with open_node(here.node.memory, owns_all=False) as node:
         there = Household(node)
