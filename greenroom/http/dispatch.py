@@ -376,7 +376,7 @@ class Dispatcher:
             except PLAN_REFUSALS as refusal:
                 again = partial(route.authenticate, world, endpoint.texts, request)
                 caller = await self._try_again(refusal, answers, again)
-        tenure = None if world.ownership is None else _tenure_of(world, caller)
+        tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:
                 return too_many
@@ -539,10 +539,11 @@ class Dispatcher:
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
 
 
-def _tenure_of(world: World, caller: GameCaller) -> Tenure | TenureOfSeveral | None:
+def _tenure_of(world: World, caller: GameCaller, vouched: int) -> Tenure | TenureOfSeveral | None:
     """Return the time for which this node has what a call is about."""
-    player_id = caller.player_id if isinstance(caller, PlayerCaller) else 0
-    return world.tenure_of(caller.game_id, player_id)
+    if not isinstance(caller, PlayerCaller):
+        return world.tenure_of(caller.game_id)
+    return world.tenure_of(caller.game_id, caller.player_id, lives_here=not vouched)
 
 
 def _is_counted_anew(error: Exception) -> bool:

@@ -151,7 +151,9 @@ class World(msgspec.Struct, kw_only=True):
             except CommitUnsettled as error:
                 raise StorageUnavailable(str(error)) from None
 
-    def tenure_of(self, game_id: int, player_id: int = 0) -> Tenure | TenureOfSeveral | None:
+    def tenure_of(
+        self, game_id: int, player_id: int = 0, *, lives_here: bool = False
+    ) -> Tenure | TenureOfSeveral | None:
         """Return the time for which this node has a game's shard; None if there are no others.
 
         A shard that was lost and has come back counts once its rooms are in memory again. Of a game
@@ -160,16 +162,18 @@ class World(msgspec.Struct, kw_only=True):
         Args:
             game_id: which game.
             player_id: a player of it; 0, or one who lives elsewhere, for none.
+            lives_here: whether the player has just been found here.
 
         Raises:
-            Moved: the game is none of this node's, or is just being brought up.
+            Moved: the game is none of this node's, or is just being brought up; or the player has
+                left with their shard since they were found here.
         """
         ownership, ledger = self.ownership, self.ledger
         if ownership is None:
             return None
         if ledger.spread and (shards := ledger.spread.get(game_id)) is not None:
             shard = self.players.shard_of(player_id)
-            if shard is None:
+            if shard is None and not lives_here:
                 return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
             shard = ledger.find_shard(game_id)

@@ -21,7 +21,7 @@ from greenroom.actors.flows.lobbies import (
     start_lobby,
 )
 from greenroom.actors.flows.rooms import create_room, join_room
-from greenroom.actors.kernel.errors import ActorCrashed
+from greenroom.actors.kernel.errors import ActorCrashed, Moved
 from greenroom.actors.kernel.shards import home_shard, partitions_of, shard_of
 from greenroom.actors.player.messages import (
     DescribePlayer,
@@ -160,6 +160,18 @@ async def test_who_is_just_joining_has_no_room_yet_and_is_refused_a_second_time(
         arena.memory.automatic = True
         arena.memory.commit()
     assert world.seats.room_of(guest.player_id) == room_id
+
+
+async def test_who_leaves_with_their_shard_as_they_sign_in_is_to_ask_elsewhere(node: Node):
+    """The other partitions say nothing about them: they would be told that they have no seat."""
+    arena = await node.add()
+    world, game_id = node.world, arena.game.game_id
+    guest = await come_to(arena, shards_of(arena)[1])
+    world.tenure_of(game_id, guest.player_id, lives_here=True)
+    node.give(shards_of(arena)[1])
+    with pytest.raises(Moved):
+        world.tenure_of(game_id, guest.player_id, lives_here=True)
+    world.tenure_of(game_id, guest.player_id)  # who lives elsewhere may ask here, too
 
 
 async def test_a_move_that_the_database_refuses_did_not_happen(node: Node):

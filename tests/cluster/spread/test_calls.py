@@ -78,6 +78,29 @@ async def test_who_joins_in_another_partition_lives_there_then(
     assert {one["player_id"] for one in players["players"]} == {host.player_id, guest.player_id}
 
 
+async def test_who_leaves_with_their_shard_as_they_sign_in_is_still_in_their_room(
+    spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
+):
+    """The node that they have left still has partitions of the game, and no seat of theirs."""
+    host = await spread.player(arena, home)
+    await open_room(host)
+    shard = spread.memory.shard_of_player(spread.memory.players[host.player_id])
+    route, _ = home.dispatcher._router.find("GET", "/api/game_room.php/actions/poll")
+    assert route is not None
+    sign_in = route.authenticate
+
+    async def sign_in_and_leave(*call: Any) -> Any:
+        caller = await sign_in(*call)
+        route.authenticate = sign_in
+        await spread.give(shard, other)
+        return caller
+
+    route.authenticate = sign_in_and_leave
+    polled = await host.done("GET", "game_room.php/actions/poll")
+    assert polled["actions"] == []
+    assert spread.owner(shard) is other
+
+
 async def test_friends_are_made_at_the_home_wherever_they_are(
     spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
 ):
