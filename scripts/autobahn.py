@@ -183,7 +183,7 @@ async def start_port(nursery: trio.Nursery, *, is_relayed: bool) -> RealtimePort
 
 
 class NobodysWorld:
-    """What a connection reads of a world before its member is let in."""
+    """The world of a connection whose member is never let in."""
 
     as_of: ClassVar[int | None] = None
 

@@ -31,7 +31,7 @@ RETRY_SECONDS: Final = 0.25
 RETRY_SECONDS_MAX: Final = 5.0
 
 
-class Failure(msgspec.Struct):
+class FailedOpening(msgspec.Struct):
     """A shard that could not be brought up."""
 
     times: int
@@ -68,7 +68,7 @@ class ShardOpener:
         self._wanted = trio.Event()
         self._audiences_until: dict[int, float] = {}
         self._audiences_came = trio.Event()
-        self._failures: dict[int, Failure] = {}
+        self._failures: dict[int, FailedOpening] = {}
 
     def look(self) -> None:
         """Look at the map soon: there may be something to open."""
@@ -174,6 +174,6 @@ class ShardOpener:
             before = self._failures.get(shard)
             times = 1 if before is None else before.times + 1
             seconds = min(RETRY_SECONDS * 2 ** (times - 1), RETRY_SECONDS_MAX)
-            self._failures[shard] = Failure(times, now + seconds, is_of_database)
+            self._failures[shard] = FailedOpening(times, now + seconds, is_of_database)
         shown = ", ".join(map(str, list(batch)[:5]))
         _logger.warning("shards %s are not open yet: %s", shown, reason)

@@ -1,4 +1,4 @@
-"""What Autobahn's suite is run against still answers, though CI has no Python 2.7 for the suite."""
+"""The server that Autobahn's suite runs against still answers: CI has no Python 2.7 for the suite."""
 
 from __future__ import annotations
 
