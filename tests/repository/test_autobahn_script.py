@@ -1,4 +1,4 @@
-"""The server that Autobahn's suite runs against still answers: CI has no Python 2.7 for the suite."""
+"""The server that Autobahn's suite runs against still answers (CI has no Python 2.7)."""
 
 from __future__ import annotations
 
