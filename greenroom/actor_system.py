@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import trio
@@ -64,7 +64,7 @@ def _build_charges(settings: Settings) -> Charges:
 
 
 @contextmanager
-def collections_paused() -> Iterator[None]:
+def collections_paused() -> Generator[None]:
     """Collect no garbage meanwhile, as at the start, where `serve` sees to that."""
     was_enabled = gc.isenabled()
     gc.disable()
