@@ -97,13 +97,13 @@ class SessionOwnership:
         """See `Ownership`."""
         return self._session.shards.owns(shard)
 
-    def epoch_of(self, shard: int) -> int | None:
+    def find_epoch(self, shard: int) -> int | None:
         """See `Ownership`."""
-        return self._session.shards.epoch_of(shard)
+        return self._session.shards.find_epoch(shard)
 
-    def since(self, shard: int) -> int | None:
+    def find_start_version(self, shard: int) -> int | None:
         """See `Ownership`."""
-        return self._session.shards.since(shard)
+        return self._session.shards.find_start_version(shard)
 
 
 def _friendships(
@@ -160,7 +160,7 @@ class ActorSystem:
         is_alone = identity is None
         self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
         own = None if is_alone else SessionOwnership(self.storage.session)
-        clock = SystemClock() if is_alone else SharedClock(self.storage.session.calendar)
+        clock = SystemClock() if is_alone else SharedClock(self.storage.session.read_calendar)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock, own)
@@ -213,7 +213,7 @@ class ActorSystem:
     def _passivate_early(self, player_id: int) -> bool:
         return self.players.passivate(player_id, early=True)
 
-    def retention(self, settings: Settings) -> RetentionService:
+    def make_retention(self, settings: Settings) -> RetentionService:
         """Return the service that removes rows whose time is over."""
         storage = self.storage
         tables = {
@@ -223,7 +223,7 @@ class ActorSystem:
         }
         return RetentionService(self.world.clock, tables, self.world.ownership)
 
-    def keeper(self, studio: BehaviourService) -> ShardKeeper:
+    def make_keeper(self, studio: BehaviourService) -> ShardKeeper:
         """Return the service that brings everything up, and keeps rooms and lobbies."""
         places = SnapshotService(self.world)
         return ShardKeeper(

@@ -126,7 +126,7 @@ async def serve(
             await listening.check_ports()
             root = _Root(settings, listening, registry, watchdog.watch, sources)
             await nursery.start(root.run)
-            announce(root.server.ready())
+            announce(root.server.describe_ready())
             manager.tell_ready()
             nursery.start_soon(manager.tell_alive)
             _freeze()
@@ -156,7 +156,7 @@ async def work(link: ParentLink) -> None:
                     registry,
                     watchdog.watch,
                     link.begin.sources,
-                    member=_member(link, registry.digest(), listening.certificate_digest),
+                    member=_member(link, registry.compute_digest(), listening.certificate_digest),
                 )
                 served = _Worker(link, listening, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
@@ -164,7 +164,7 @@ async def work(link: ParentLink) -> None:
                 outer.start_soon(link.tell_news)
                 await outer.start(served.watch_signals)
                 await nursery.start(root.run)
-                first_game, cluster = root.server.ready().first_game, root.server.cluster
+                first_game, cluster = root.server.describe_ready().first_game, root.server.cluster
                 node_id = 0 if cluster is None else cluster.peers.node_id
                 await link.tell(Started(node_id=node_id, first_game=first_game))
                 _freeze()
@@ -186,7 +186,7 @@ async def open_admin_context(
         async with trio.open_nursery() as nursery:
             root = _Root(settings, None, _registry(settings), unwatched)
             await nursery.start(root.run)
-            yield root.server.admin_context()
+            yield root.server.make_admin_context()
             nursery.cancel_scope.cancel()
 
 
@@ -256,7 +256,7 @@ class _Root:
 
     def draw_tree(self) -> TreeNode:
         """Draw the whole tree."""
-        children = self._supervisor.branches()
+        children = self._supervisor.list_branches()
         queued = sum(child.mailbox for child in children)
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
@@ -319,7 +319,7 @@ class _Worker:
         if cluster is not None:
             with self._handing_over:
                 await self._listening.drain()
-                siblings = cluster.peers.siblings()
+                siblings = cluster.peers.list_siblings()
                 left = await cluster.membership.drain(LEAVE_SECONDS_MAX, siblings)
                 _logger.info("other machines have what they take; %d shards are left", left)
 
@@ -339,7 +339,7 @@ class _Worker:
         return self._root.server.database_fails
 
     async def take(self, line: bytes, stream: trio.SocketStream) -> None:
-        await Desk(self._root.server.admin_context()).take(line, stream)
+        await Desk(self._root.server.make_admin_context()).take(line, stream)
 
     async def watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Stop at a signal that somebody has sent to this worker alone.

@@ -88,9 +88,9 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     parent_told: Callable[[], ParentTold | None]
     """Returns what the parent has told of itself last."""
 
-    def identity(self) -> NodeIdentity:
+    def make_identity(self) -> NodeIdentity:
         """Return what others see of it."""
-        return NodeIdentity.this_process(self.name, self.addresses, self.behaviours)
+        return NodeIdentity.describe_this_process(self.name, self.addresses, self.behaviours)
 
 
 class Clustering:
@@ -157,7 +157,7 @@ class Clustering:
             session.node_id, session.identity, nodes.read_nodes, nodes.renew, self._messenger
         )
         self._journal = system.storage.journal
-        self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
+        self._sources: list[Source] = [self.forwarding.read_samples, self.passing.read_samples]
         self.peers = NodePeers(
             self._shards,
             self._messenger,
@@ -167,7 +167,7 @@ class Clustering:
             parent=lambda: _parent_families(options),
         )
 
-    def children(self) -> list[ChildSpec]:
+    def make_children(self) -> list[ChildSpec]:
         """Return its services, in starting order. Once all have started, all shards are served."""
         return [
             ChildSpec("bus", self.bus),
@@ -185,7 +185,7 @@ class Clustering:
         assert departures is not None
         return [ChildSpec("departures", departures), ChildSpec("strays", self._strays)]
 
-    def ports(self) -> ClusterPorts:
+    def make_ports(self) -> ClusterPorts:
         """Return what operators' operations reach other nodes by."""
         return ClusterPorts(self.peers, self._homes)
 
@@ -202,7 +202,7 @@ class Clustering:
             has_room=self._world.rooms.is_in_memory,
             certificate=None if certificate is None else lambda: certificate.der,
         )
-        self._sources.append(relay.samples)
+        self._sources.append(relay.read_samples)
         return relay
 
     def answer_with(
@@ -222,24 +222,26 @@ class Clustering:
             self._messenger,
             address_share_max=self._settings.address_share_max,
         )
-        self._sources.append(answering.samples)
+        self._sources.append(answering.read_samples)
         return answering
 
-    def machines(self) -> set[str]:
+    def list_machines(self) -> set[str]:
         """Return the hosts by which the machines reach each other; none if there is but one."""
-        return {host for row in self._shards.nodes() if (host := row.addresses.get(HOST))}
+        return {host for row in self._shards.iterate_nodes() if (host := row.addresses.get(HOST))}
 
     def _list_stayers(self) -> list[int]:
         """Return the workers of this machine that take connections when this one leaves."""
         if not self.membership.is_draining:  # if all stop, nobody hands anything over
             return []
-        takers = set(self.membership.takers())
-        return [node_id for node_id in self.peers.siblings() if node_id in takers]
+        takers = set(self.membership.list_takers())
+        return [node_id for node_id in self.peers.list_siblings() if node_id in takers]
 
     @property
     def makes_first_game(self) -> bool:
         """Return whether this node is the one of all machines that makes the first game."""
-        first = [row.node_id for row in self._shards.nodes() if row.addresses.get(WORKER) == "1"]
+        first = [
+            row.node_id for row in self._shards.iterate_nodes() if row.addresses.get(WORKER) == "1"
+        ]
         return min(first, default=self._shards.node_id) == self._shards.node_id
 
     @property
@@ -253,12 +255,12 @@ class Clustering:
         is_well = told is None or not told.database_fails
         return is_well and self._guard.is_trusted and not self.membership.is_draining
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""
         for source in self._sources:
             yield from source()
         about = "Shards that this node owns."
-        yield Sample("greenroom_cluster_shards", about, len(self._shards.owned()))
+        yield Sample("greenroom_cluster_shards", about, len(self._shards.list_owned()))
         about = "How far the machine's calendar is behind the database's, by which all nodes go."
         behind = self._session.seconds_behind
         yield Sample("greenroom_cluster_clock_behind_seconds", about, behind)

@@ -26,7 +26,7 @@ class Histogram:
         self.buckets[bisect_left(self.bounds, seconds)] += 1
         self.seconds_sum += seconds
 
-    def cumulative(self) -> list[tuple[str, int]]:
+    def compute_cumulative(self) -> list[tuple[str, int]]:
         """Return each upper bound with the number of durations up to it, `+Inf` last."""
         found, total = [], 0
         bounds = [*map(str, self.bounds), "+Inf"]

@@ -115,7 +115,7 @@ class ListeningServices:
         await check_port(settings.host, settings.realtime_port, socket.SOCK_STREAM)
         await check_port(settings.host, settings.udp_port, socket.SOCK_DGRAM)
 
-    def children(
+    def make_children(
         self,
         world: World,
         storage: Storage,
@@ -217,7 +217,7 @@ class ListeningServices:
         bound = settings.realtime_large_bytes_max
         yield from load_samples([Bounded(name, about, realtime.large_bytes, bound)])
 
-    def realtime_address(self) -> RealtimeAddress:
+    def make_realtime_address(self) -> RealtimeAddress:
         """Return what clients reach the realtime ports by, once these have been bound."""
         settings = self._settings
         return RealtimeAddress(
@@ -227,11 +227,11 @@ class ListeningServices:
             or ("ws" if self._certificate is None else "wss"),
             udp_port=settings.public_udp_port or self.udp_port,
             machine=settings.advertise if settings.bus is not None else None,
-            machines=() if self._cluster is None else self._cluster.machines(),
+            machines=() if self._cluster is None else self._cluster.list_machines(),
         )
 
     def _make_limits(self, storage: Storage) -> CallLimits:
-        progress = storage.committer.progress
+        progress = storage.committer.read_progress
         write_shares = WriteShares(self._settings.address_share_max, lambda: Progress(*progress()))
         return CallLimits(limit_settings(self._settings), write_shares=write_shares)
 
@@ -239,7 +239,7 @@ class ListeningServices:
         self, world: World, hub: Hub, limits: CallLimits, cluster: Clustering | None
     ) -> RealtimePort:
         certificate = self._certificate
-        tls = None if certificate is None else certificate.realtime
+        tls = None if certificate is None else certificate.get_realtime_context
         return RealtimePort(
             realtime_options(self._settings, self.realtime_port, tls),
             world,
@@ -262,13 +262,13 @@ class ListeningServices:
         siblings = None if cluster is None else cluster.peers
         metrics = Metrics(settings.metrics_token, settings.public_host, siblings)
         if cluster is not None:
-            metrics.add_source(cluster.samples)
+            metrics.add_source(cluster.read_samples)
         metrics.add_source(lambda: tree_samples(tree()))
         metrics.add_source(lambda: actor_samples(world))
         metrics.add_source(lambda: residency_samples(world))
         metrics.add_source(lambda: storage_samples(storage))
-        metrics.add_source(lambda: realtime_samples(hub.statistics()))
-        metrics.add_source(lambda: udp_samples(self._udp.statistics()))
+        metrics.add_source(lambda: realtime_samples(hub.read_statistics()))
+        metrics.add_source(lambda: udp_samples(self._udp.read_statistics()))
         metrics.add_source(self._sample_ports)
         metrics.add_source(self._sample_certificate)
         metrics.add_source(lambda: usage_samples(world))
@@ -315,7 +315,7 @@ class ListeningServices:
             "/metrics": metrics.answer,
         }
         options = http_options(settings, self.http_port)
-        tls = None if self._certificate is None else self._certificate.http
+        tls = None if self._certificate is None else self._certificate.get_http_context
         return HttpServer(
             options,
             dispatcher,

@@ -101,7 +101,7 @@ def storage_samples(storage: Storage) -> Iterator[Sample]:
 
 
 def _commit_samples(storage: Storage) -> Iterator[Sample]:
-    found, settings = storage.statistics(), storage.settings
+    found, settings = storage.read_statistics(), storage.settings
     yield from load_samples(
         [
             Bounded(
@@ -147,7 +147,7 @@ def _database_samples(storage: Storage) -> Iterator[Sample]:
         yield Sample("greenroom_storage_failing", about, kind in failures, {"kind": kind.value})
     about = "Reads that failed, by kind. What failed is asked again until it succeeds."
     yield from count_samples(
-        "greenroom_storage_failed_reads", about, "kind", troubles.failed_by_kind()
+        "greenroom_storage_failed_reads", about, "kind", troubles.count_failed_by_kind()
     )
     about = "Writes outside of the committer that the database refused."
     count = troubles.writes_refused

@@ -87,8 +87,8 @@ class Node:
             self._settings,
             self._conninfo(),
             self._studio,
-            None if self._listening is None else self._listening.realtime_address,
-            None if self._member is None else self._member.identity(),
+            None if self._listening is None else self._listening.make_realtime_address,
+            None if self._member is None else self._member.make_identity(),
         )
         supervisor = Supervisor(
             "server",
@@ -117,11 +117,11 @@ class Node:
         """Return whether the database refuses, or does not answer; False before the first start."""
         return self._system is not None and bool(self._system.storage.failures)
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return the services as tree nodes; none before the first start."""
-        return [] if self._supervisor is None else self._supervisor.branches()
+        return [] if self._supervisor is None else self._supervisor.list_branches()
 
-    def admin_context(self) -> AdminContext:
+    def make_admin_context(self) -> AdminContext:
         """Return what operations work with."""
         return AdminContext(
             world=self.world,
@@ -132,7 +132,7 @@ class Node:
             audit=self.storage.audit,
             quarantine=self.storage.quarantine,
             restore_rooms=self._restore_rooms,
-            cluster=None if self._cluster is None else self._cluster.ports(),
+            cluster=None if self._cluster is None else self._cluster.make_ports(),
         )
 
     async def _restore_rooms(self) -> None:
@@ -145,7 +145,7 @@ class Node:
         """Return its part in the cluster, once its storage is open."""
         return self._cluster
 
-    def ready(self) -> Ready:
+    def describe_ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
         listening = self._listening
         assert listening is not None
@@ -193,7 +193,7 @@ class Node:
     def _list_member_services(self, system: ActorSystem) -> list[ChildSpec]:
         """Return what a node of a cluster has above its storage, which is open."""
         assert self._member is not None
-        keeper = system.keeper(self._studio)
+        keeper = system.make_keeper(self._studio)
         cluster = self._cluster = Clustering(self._settings, self._member, system, keeper)
         return [*self._list_actors(system), *self._list_services(system, keeper, cluster)]
 
@@ -210,17 +210,17 @@ class Node:
         first_game, control = self._list_machine_services()
         backups = _backups(self._settings)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
-        keeper = keeper or system.keeper(self._studio)
-        sources = [*self._list_sources(), *(one.samples for one in backups)]
+        keeper = keeper or system.make_keeper(self._studio)
+        sources = [*self._list_sources(), *(one.read_samples for one in backups)]
         return [
             ChildSpec("friendships", system.friendships),
             ChildSpec("leaderboards", system.world.leaderboards),
             ChildSpec("steam", system.steam),
             ChildSpec("studio", _Task(self._studio.run_service)),
             ChildSpec("keeper", keeper, shutdown_seconds=stop_seconds),
-            *([] if cluster is None else cluster.children()),
+            *([] if cluster is None else cluster.make_children()),
             ChildSpec("journal cutter", JournalCutter(system.world)),
-            ChildSpec("retention", system.retention(self._settings)),
+            ChildSpec("retention", system.make_retention(self._settings)),
             ChildSpec("old keys", _Task(forget_old_keys_for_ever, system.world)),
             ChildSpec("presence", _Task(sweep_for_ever, system.world)),
             ChildSpec("memory", _Task(trim_for_ever)),
@@ -228,14 +228,14 @@ class Node:
             *control,
             *reload,
             ChildSpec("scheduling delay", self._delay),
-            *self._listening.children(
+            *self._listening.make_children(
                 system.world,
                 system.storage,
                 system.hub,
                 self._tree,
                 sources,
                 cluster=cluster,
-                context=self.admin_context,
+                context=self.make_admin_context,
             ),
             *(ChildSpec("backups", one) for one in backups),
         ]
@@ -245,7 +245,10 @@ class Node:
         making = ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT)
         if self._member is not None:  # its parent has the socket
             return [making] if self._member.is_first else [], []
-        desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
+        desk, path = (
+            control_socket.Desk(self.make_admin_context()),
+            socket_path(self._settings.data_dir),
+        )
         return [making], [ChildSpec("control", _Task(control_socket.run, desk, path))]
 
     def _make_usage(self, system: ActorSystem) -> Service:

@@ -201,7 +201,7 @@ class Echo(RealtimeConnection):
     ) -> float | None:
         """Send every message back; go on until the session is over."""
         self._session.receive(data)
-        while (message := self._session.next()) is not None:
+        while (message := self._session.read_next()) is not None:
             self.put(encode_frame(*message))
         return None if self._session.phase is SessionPhase.OVER else 0.0
 

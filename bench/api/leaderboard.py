@@ -84,7 +84,7 @@ def row(players: int) -> str:
     for player_id, new in changes:
         index.put(player_id, index.read(new))
     update = (time.perf_counter() - began) / UPDATES
-    tops = [each_seconds(partial(index.top, limit)) for limit in (10, 100)]
+    tops = [each_seconds(partial(index.list_top, limit)) for limit in (10, 100)]
     figures = (each, spent / players * 1e6, update * 1e6, *(top * 1e6 for top in tops))
     return f"| {players:,} | " + " | ".join(f"{figure:,.1f}" for figure in figures) + " |"
 

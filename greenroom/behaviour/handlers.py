@@ -80,10 +80,10 @@ class TypedHandler:
         )
 
     def call(self, behaviour: object, room: object, by: object, data: bytes) -> Any:
-        """Return what the method answers to data; raises what `arguments` and the method raise."""
-        return getattr(behaviour, self.method)(room, by, *self.arguments(data))
+        """Return what the method answers to data; raises as `decode_arguments` and the method."""
+        return getattr(behaviour, self.method)(room, by, *self.decode_arguments(data))
 
-    def arguments(self, data: bytes) -> tuple[Any, ...]:
+    def decode_arguments(self, data: bytes) -> tuple[Any, ...]:
         """Return what the method gets beside room and sender, decoded from JSON.
 
         Raises:

@@ -46,7 +46,7 @@ class RoomPlayer:
         They are as of the turn in which the player joined. Changes from elsewhere follow once they
         are durable. The values are a snapshot.
         """
-        return MappingProxyType(self._context.stats_of(self.player_id))
+        return MappingProxyType(self._context.compute_stats(self.player_id))
 
     def increment(
         self,

@@ -99,9 +99,11 @@ class Registry:
         self._stats = self._read_stats(self._classes)
         self.sources = Sources(self._classes, folder)
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """Return digits that are equal on machines with the same behaviours; see `Sources`."""
-        return self.sources.digest(f"{key}={name}" for key, name in sorted(self._list_entries()))
+        return self.sources.compute_digest(
+            f"{key}={name}" for key, name in sorted(self._list_entries())
+        )
 
     def _list_entries(self) -> list[tuple[str, str]]:
         return [(f"{game}/{kind}", name) for (game, kind), name in self._by_key.items()]
@@ -179,7 +181,7 @@ class Registry:
                     raise BadBehaviour(text)
                 _logger.warning("%s", text)
 
-    def stats(self, game_id: int) -> Stats:
+    def get_stats(self, game_id: int) -> Stats:
         """Return the stats that a game's behaviours declare."""
         return self._stats.get(str(game_id)) or self._stats[ANY]
 

@@ -80,7 +80,7 @@ class RoomContext:
         effects, self._effects = self._effects, []
         return effects
 
-    def stats_of(self, player_id: int) -> dict[str, Number]:
+    def compute_stats(self, player_id: int) -> dict[str, Number]:
         """Return the stats of a player, with what hooks have asked for and nobody took."""
         values = self.read_stats(player_id)
         for effect in self._effects:

@@ -178,7 +178,7 @@ class Runner(Generic[State]):
             Refused: the data does not fit the handler's types.
             BehaviourBug: the studio's code in these types failed.
         """
-        return _run(self._watch, handler.method, self.room.room_id, handler.arguments, data)
+        return _run(self._watch, handler.method, self.room.room_id, handler.decode_arguments, data)
 
     def write(self, hook: str, reply: object) -> bytes:
         """Return a hook's reply as JSON.
@@ -193,7 +193,7 @@ class Runner(Generic[State]):
 
     # What members see: plain values of JSON, which nothing changes afterwards.
 
-    def shared(self) -> Json:
+    def read_shared(self) -> Json:
         """Return what all members see of the state.
 
         Raises:
@@ -204,8 +204,8 @@ class Runner(Generic[State]):
     def _call_shared(self) -> Json:
         return msgspec.to_builtins(self.behaviour.shared(self.room), str_keys=True)
 
-    def private(self, player_ids: Iterable[int]) -> dict[int, Json]:
-        """Return the private view of each of these members; raises as `shared`."""
+    def read_private(self, player_ids: Iterable[int]) -> dict[int, Json]:
+        """Return the private view of each of these members; raises as `read_shared`."""
         return _run(self._watch, "private", self.room.room_id, self._call_private, player_ids)
 
     def _call_private(self, player_ids: Iterable[int]) -> dict[int, Json]:

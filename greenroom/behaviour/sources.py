@@ -38,14 +38,14 @@ class Sources:
         self._roots = {name.partition(":")[0].partition(".")[0] for name in names} - _NOT_THEIRS
         self._folder = None if folder is None else folder.resolve()
 
-    def stamps(self) -> Stamps:
+    def read_stamps(self) -> Stamps:
         """Return how all files are now, new ones in the folder too; may be called in a thread."""
         files = {file for module in self._find_modules().values() if (file := module.__file__)}
         if self._folder is not None:
             files.update(islice(_python_files(self._folder), FILES_MAX))
         return {file: stamp for file in files if (stamp := _stamp(file)) is not None}
 
-    def digest(self, more: Iterable[str]) -> str:
+    def compute_digest(self, more: Iterable[str]) -> str:
         """Return 16 digits that are equal where all imported files are; empty if there are none.
 
         Args:

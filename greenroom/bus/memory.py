@@ -96,11 +96,11 @@ class MemoryNetwork:
         """Return whether a node is paused."""
         return node_id in self._paused
 
-    def nodes(self) -> list[int]:
+    def list_nodes(self) -> list[int]:
         """Return the nodes that run, in order."""
         return sorted(self._nodes)
 
-    def bytes_on_the_way(self, sender: int, receiver: int) -> int:
+    def count_bytes_on_the_way(self, sender: int, receiver: int) -> int:
         """Return how many bytes have been sent and have not arrived."""
         return self._on_the_way.get((sender, receiver), 0)
 
@@ -163,7 +163,7 @@ class _MemoryLink:
 
     @property
     def bytes_unsent(self) -> int:
-        return self._network.bytes_on_the_way(*self._route)
+        return self._network.count_bytes_on_the_way(*self._route)
 
     def send(self, node_id: int, frame: bytes, ask: Ask | None = None) -> bool:
         if ask is not None:
@@ -188,7 +188,7 @@ class MemoryBus(Exchange):
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""
         self._check_length(message)
-        for node_id in self._network.nodes():
+        for node_id in self._network.list_nodes():
             if node_id != self._node_id:
                 self.tell(node_id, message)
 

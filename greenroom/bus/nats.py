@@ -158,7 +158,7 @@ class NatsBus(Exchange):
         reason: Exception | None = None
         with trio.move_on_after(START_SECONDS_MAX):
             while not isinstance(reason, BusUnusable):
-                for server in self._servers.after(None):
+                for server in self._servers.list_after(None):
                     try:
                         return await self._open(server)
                     except (NatsUnreachable, BusUnusable) as error:
@@ -187,7 +187,7 @@ class NatsBus(Exchange):
         """Return a connection to any server but the one that is about to stop."""
         pause = PAUSE_SECONDS
         while True:
-            for server in self._servers.after(self._last):
+            for server in self._servers.list_after(self._last):
                 in_use = self._link.connection
                 if in_use is None or server != in_use.server:
                     try:

@@ -113,7 +113,7 @@ class NatsServers:
         found = [each for each in told if each is not None and (each.host, each.port) not in known]
         self._told = [*dict.fromkeys(found)][: SERVERS_MAX - len(self._given)]
 
-    def after(self, server: NatsServer | None) -> list[NatsServer]:
+    def list_after(self, server: NatsServer | None) -> list[NatsServer]:
         """Return all servers in the order in which to try them: this one last."""
         servers = [*self._given, *self._told]
         if server is None or server not in servers:

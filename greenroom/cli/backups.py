@@ -88,7 +88,7 @@ def _save(invocation: Invocation, file: Path, *, force: bool) -> Manifest:
     from greenroom.persistence.backup import back_up
 
     told = Told("Saved")
-    settings, begun = invocation.settings(), time.time()
+    settings, begun = invocation.load_settings(), time.time()
     with _replacing(file, force=force) as stream:
         manifest = with_database(
             settings,
@@ -115,7 +115,7 @@ def _verify(invocation: Invocation, file: Path) -> None:
     Archive(file).close()  # refuse a wrong file before Postgres starts
     told = Told("Restored")
     manifest = with_scratch_database(
-        invocation.settings(),
+        invocation.load_settings(),
         lambda conninfo: verify(conninfo, file, told, trio.from_thread.check_cancelled),
     )
     text = f"{file} can be restored: {manifest.rows:,} rows came back, each as it was saved."
@@ -129,14 +129,14 @@ def _go_on(invocation: Invocation, folder: BackupFolder, every_seconds: int) -> 
         OperationRefused: the folder cannot be read at the start.
         CommandInterrupted: a signal came during a backup.
     """
-    newest = folder.newest()
+    newest = folder.find_newest()
     while True:
         if newest is not None and (left := newest + every_seconds - time.time()) > 0:
             time.sleep(min(left, LOOK_SECONDS))  # short, for the clock may be set
             continue
         try:
             _make_one(invocation, folder)
-            newest = folder.newest()
+            newest = folder.find_newest()
         except Exception as error:
             from greenroom.control.failures import sentence
 
@@ -176,7 +176,7 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
     Archive(file).close()  # refuse a wrong file before Postgres starts
     told = Told("Restored")
     restored = with_database(
-        invocation.settings(),
+        invocation.load_settings(),
         lambda conninfo: restore_database(
             conninfo,
             file,

@@ -213,8 +213,8 @@ def _tls(settings: Settings) -> Check:
     except (TlsError, OSError) as error:
         advice = "Give a PEM certificate chain and its unencrypted key."
         return Check("tls", "fail", str(error), advice)
-    text, advice = f"{files.certificate} {validity.sentence()}", "Renew the certificate."
-    match validity.state():
+    text, advice = f"{files.certificate} {validity.describe()}", "Renew the certificate."
+    match validity.find_state():
         case "early" | "expired":
             return Check("tls", "fail", text, "Clients refuse it: renew it, or set the clock.")
         case "expiring":

@@ -103,7 +103,7 @@ class Invocation:
 
         return load({**self._flags, **flags}, config=self._config)
 
-    def settings(self, **flags: str | None) -> Settings:
+    def load_settings(self, **flags: str | None) -> Settings:
         """Return the settings of a command that is no server. It logs only warnings and errors.
 
         Raises:
@@ -122,7 +122,7 @@ class Invocation:
         """
         from greenroom.cli.perform import perform
 
-        return perform(self.settings(), operation)
+        return perform(self.load_settings(), operation)
 
     def show(self, result: Any, text: str) -> None:
         """Print the result as JSON if `--json` was given, else the text."""

@@ -85,7 +85,7 @@ def doctor(invocation: Invocation, context: click.Context) -> None:
     """Check this machine and the set-up, and say what to do about each problem."""
     from greenroom.cli.checks import examine
 
-    checks = examine(invocation.settings())
+    checks = examine(invocation.load_settings())
     lines = [
         f"{check.status:<4}  {check.name}: {shown(check.text)}"
         + (f"\n      → {shown(check.advice)}" if check.advice else "")

@@ -204,7 +204,8 @@ def _tell(ready: Ready, loaded: Loaded, *, as_json: bool) -> None:
     may_show_keys = sys.stdout.isatty()
     if as_json:
         say_json(
-            msgspec.json.decode(ready.line()) | _first_game_in_json(ready, with_keys=may_show_keys)
+            msgspec.json.decode(ready.encode_line())
+            | _first_game_in_json(ready, with_keys=may_show_keys)
         )
         return
     say(f"Greenroom serves {ready.http} (realtime {ready.realtime}, UDP port {ready.udp_port}).")

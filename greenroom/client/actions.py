@@ -123,7 +123,7 @@ class Actions:
         if waiting is not None:
             waiting.settle(outcome)
 
-    def frames_again(self) -> list[str]:
+    def take_frames_again(self) -> list[str]:
         """Return the frames that ask a new connection for those without an answer."""
         sent = [action for action in self._waiting.values() if action.is_sent]
         for action in sent:

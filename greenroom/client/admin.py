@@ -23,7 +23,7 @@ class Admin:
 
     def __init__(self, caller: Caller, private_token: str) -> None:
         """Add the admin key to a game's calls."""
-        self._caller = caller.with_header("X-Api-Private-Token", private_token)
+        self._caller = caller.copy_with_header("X-Api-Private-Token", private_token)
 
     async def players(self, *, limit: int | None = None, after_id: int | None = None) -> ListReply:
         """List players by id, all of them unless limited.

@@ -61,7 +61,7 @@ class Caller:
         self.retries = retries
         self.chance = chance
 
-    def with_header(self, name: str, value: str) -> Caller:
+    def copy_with_header(self, name: str, value: str) -> Caller:
         """Return a caller that sends this header, too."""
         return Caller(
             self._http,

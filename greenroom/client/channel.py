@@ -415,7 +415,7 @@ class Channel:
         """Use a connection until it is over; return the reason."""
         self.statistics.connections += 1
         self._connection, self._is_asking = connection, False
-        frames = self._actions.frames_again()
+        frames = self._actions.take_frames_again()
         self._notify()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._actions.ask_again, connection, frames)

@@ -76,7 +76,7 @@ class Player:
         """Add a player's token to a game's calls."""
         self._game_caller = caller
         self._tls = tls
-        self.caller = caller.with_header(_HEADER, token)
+        self.caller = caller.copy_with_header(_HEADER, token)
         self.token = token
         self.player_id = player_id
         self.player_name = player_name
@@ -88,7 +88,7 @@ class Player:
     @staticmethod
     async def read_record(caller: Caller, token: str) -> PlayerRecord:
         """Log in with a token; see `Game.log_in`."""
-        logged_in = await caller.with_header(_HEADER, token).call(LOG_IN)
+        logged_in = await caller.copy_with_header(_HEADER, token).call(LOG_IN)
         return logged_in.player
 
     async def log_in(self) -> PlayerRecord:
@@ -116,7 +116,7 @@ class Player:
         """
         rotated = await self.caller.call(ROTATE)
         self.token = rotated.private_key
-        self.caller = self._game_caller.with_header(_HEADER, self.token)
+        self.caller = self._game_caller.copy_with_header(_HEADER, self.token)
         return self.token
 
     async def document(self) -> PlayerDocumentReply:

@@ -100,7 +100,7 @@ class Asking:
         self._messenger = messenger
         self._nodes = nodes
         self.serves = shards.is_mine
-        self.rooms_in = shards.rooms_in
+        self.count_rooms_in = shards.count_rooms_in
         self.count_nodes = shards.count_nodes
         messenger.answer(AskNode, self._answer)
         messenger.know(NodeTold, NotOwner)
@@ -280,8 +280,8 @@ class Asking:
         return next(filter(is_mine, others), None)
 
     def _make_not_owner(self, shard: int) -> NotOwner:
-        owner = self._shards.owner_of(shard)
-        return NotOwner(shard, NOBODY if owner is None else owner, self._shards.epoch_of(shard))
+        owner = self._shards.find_owner(shard)
+        return NotOwner(shard, NOBODY if owner is None else owner, self._shards.get_epoch(shard))
 
 
 async def _pause(seconds: float, until: float) -> float:

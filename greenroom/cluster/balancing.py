@@ -79,7 +79,7 @@ class Members(Protocol):
         """Return what hands shards of this node over."""
         ...
 
-    def takers(self) -> list[int]:
+    def list_takers(self) -> list[int]:
         """Return the nodes that take shards."""
         ...
 
@@ -158,7 +158,7 @@ class Balancing:
 
     async def _measure(self) -> None:
         """Measure this node; several nodes may not have begun at the same moment."""
-        epochs = {s: e for s, e in self._shards.owned().items() if self._shards.is_mine(s)}
+        epochs = {s: e for s, e in self._shards.list_owned().items() if self._shards.is_mine(s)}
         self._meter.measure(epochs, await self._turns(epochs))
 
     # The node that decides.
@@ -169,16 +169,16 @@ class Balancing:
         What moves keeps the weight that it had. So the next decision sees it at its new node.
         """
         rates = await self._ask_all()
-        if len(rates) < len(self._members.takers()):
+        if len(rates) < len(self._members.list_takers()):
             _logger.info("%d nodes take no part in the balance of load now", len(rates))
         self._balancer.note({shard: rate for each in rates.values() for shard, rate in each})
         nodes = sorted(rates)
         deadline = trio.current_time() + ROUND_SECONDS
         while self._decides and trio.current_time() < deadline:
-            able = set(self._members.takers())
+            able = set(self._members.list_takers())
             decision = self._balancer.decide(
                 [node_id for node_id in nodes if node_id in able],
-                self._shards.owners(),
+                self._shards.list_owners(),
                 trio.current_time(),
             )
             self._why = decision.why
@@ -198,7 +198,7 @@ class Balancing:
                 found[node_id] = told.rates
 
         async with trio.open_nursery() as nursery:
-            for node_id in self._members.takers():
+            for node_id in self._members.list_takers():
                 if node_id != me:
                     nursery.start_soon(ask, node_id)
         return found
@@ -232,7 +232,7 @@ class Balancing:
     async def _wait_known(self, shard: int, from_node: int) -> None:
         """Wait until the map here shows that a shard has moved, which all nodes are told."""
         with trio.move_on_after(ASK_SECONDS_MAX):
-            while self._shards.owner_of(shard) == from_node:
+            while self._shards.find_owner(shard) == from_node:
                 await self._shards.wait_changed()
 
     async def _ask(self, node_id: int, message: BusMessage, seconds_max: float) -> object:

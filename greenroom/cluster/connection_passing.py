@@ -157,7 +157,7 @@ class ConnectionPassing:
     def _make_path(self, node_id: int) -> Path:
         return self._directory / f"{node_id}{SUFFIX}"
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""
         about = "Connections that have moved to the worker of their game, or could not."
         for outcome, count in self._counts.items():

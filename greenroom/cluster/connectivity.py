@@ -70,7 +70,7 @@ class ConnectivityMonitor:
         """Return for how long this node has been cut off from the bus; 0 if it is on it."""
         return 0.0 if self.is_on_bus else max(self._clock() - self._off_bus_since, 0.0)
 
-    def lately(self) -> Connectivity:
+    def read_connectivity(self) -> Connectivity:
         """Return for how long Postgres and the bus have been there without a break."""
         now = self._clock()
         return Connectivity(max(now - self._database_since, 0.0), max(now - self._bus_since, 0.0))
@@ -84,7 +84,7 @@ class ConnectivityMonitor:
         """
         self._heard[node_id] = (min(self._clock(), self._bus_at), database_answers)
 
-    def known(self) -> set[int]:
+    def list_known(self) -> set[int]:
         """Return the nodes that were heard of."""
         return set(self._heard)
 
@@ -92,7 +92,7 @@ class ConnectivityMonitor:
         """Forget a node that has ended."""
         self._heard.pop(node_id, None)
 
-    def unreachable_for_all_at(self, peers: Collection[int]) -> float | None:
+    def find_last_outage(self, peers: Collection[int]) -> float | None:
         """Return the last time at which no node could reach Postgres, None if one can or may.
 
         Whoever was heard of counts, also if no row of theirs is known here. So does whoever has a

@@ -133,14 +133,14 @@ class HandOver:
         """
         self._messenger.tell_all(Draining())
         with trio.move_on_after(seconds_max):
-            while owned := self._shards.owned():
+            while owned := self._shards.list_owned():
                 owners = dict.fromkeys(owned, self._shards.node_id)
                 moves = moves_to_leave(self._shards.node_id, takers(), owners)
                 if not moves:
                     break
                 if not await self.carry_out(moves):
                     await trio.sleep(RETRY_SECONDS)
-        return len(self._shards.owned())
+        return len(self._shards.list_owned())
 
     async def carry_out(self, moves: Iterable[Move]) -> int:
         """Carry moves out, node by node; return how many shards were moved."""

@@ -63,7 +63,7 @@ class Guard(trio.abc.Instrument):
 
     # The lease.
 
-    def moment(self) -> float:
+    def read_clock(self) -> float:
         """Return the clock's time. Take it before a renewal is sent, for `note_renewed`."""
         return self._clock()
 
@@ -81,7 +81,7 @@ class Guard(trio.abc.Instrument):
         """Trust the lease on; return whether it is trusted now.
 
         Args:
-            sent_at: what `moment` said before the renewal was sent that has succeeded.
+            sent_at: what `read_clock` said before the renewal was sent that has succeeded.
         """
         return self._trust(sent_at + self._seconds)
 
@@ -89,7 +89,7 @@ class Guard(trio.abc.Instrument):
         """Trust on although the lease was not renewed: nobody can reach Postgres to take over.
 
         Args:
-            heard_at: what `moment` said when the last of the other nodes was found to say so.
+            heard_at: what `read_clock` said when the last of the other nodes was found to say so.
             seconds: how long after that no node can have judged this one.
 
         Returns:

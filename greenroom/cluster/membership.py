@@ -110,7 +110,7 @@ class Membership:
         self._shards = shards
         self._guard = guard
         self._residents = residents
-        self._connectivity = ConnectivityMonitor(guard.moment)
+        self._connectivity = ConnectivityMonitor(guard.read_clock)
         self._opening = ShardOpener(shards, residents, guard, self._note_opened)
         self.hand_over = HandOver(
             shards,
@@ -118,7 +118,7 @@ class Membership:
             messenger,
             records.draw_epochs,
             self._opening.look,
-            is_taker=lambda node_id: node_id in self.takers(),
+            is_taker=lambda node_id: node_id in self.list_takers(),
         )
         self.is_draining = False
         """True once this node takes no more shards and hands over what it has."""
@@ -185,7 +185,7 @@ class Membership:
         self.is_draining = True
         self._draining.update(leaving)
         self.look_soon()
-        return await self.hand_over.drain(self.takers, seconds_max)
+        return await self.hand_over.drain(self.list_takers, seconds_max)
 
     async def balance(self) -> int:
         """Move shards to the nodes on which they belong, whoever is in them; return how many.
@@ -229,9 +229,9 @@ class Membership:
 
         After a hard stop the rows of the dead are as they were, for some seconds.
         """
-        if not self._shards.is_whole or self._opening.pending():
+        if not self._shards.is_whole or self._opening.list_pending():
             return False
-        owners = set(self._shards.owners().values()) - {self._shards.node_id}
+        owners = set(self._shards.list_owners().values()) - {self._shards.node_id}
         return all(map(self._is_alive, owners))
 
     # The lease, and looking.
@@ -271,7 +271,7 @@ class Membership:
             StorageFenced: this node was taken over.
             StorageUnavailable: it is not known whether it was renewed.
         """
-        sent_at = self._guard.moment()
+        sent_at = self._guard.read_clock()
         if not await self._records.renew():
             raise StorageFenced("Another node has taken over from this one, which stops")
         self._renewed_at = trio.current_time()
@@ -285,7 +285,7 @@ class Membership:
         self._rows = {row.node_id: row for row in look.nodes}
         living = [row for row in look.nodes if not row.has_ended]
         ids = {row.node_id for row in living}
-        for node_id in self._connectivity.known() - ids:
+        for node_id in self._connectivity.list_known() - ids:
             self._connectivity.forget(node_id)
         self._reaped &= ids
         self._draining &= ids
@@ -314,7 +314,7 @@ class Membership:
 
     def _suspend(self) -> None:
         """Let go of everything at once; the guard calls this outside of any task."""
-        owned = list(self._shards.owned())
+        owned = list(self._shards.list_owned())
         self._shards.suspend()
         self._residents.suspend(owned)
         self.look_soon()
@@ -338,7 +338,7 @@ class Membership:
         me = self._shards.node_id
         return [r for r in self._rows.values() if r.node_id != me and not r.has_ended]
 
-    def takers(self) -> list[int]:
+    def list_takers(self) -> list[int]:
         """Return the nodes that take shards: those that live, and are not about to stop."""
         me = self._shards.node_id
         mine = self._rows.get(me)
@@ -349,7 +349,7 @@ class Membership:
             and row.state != "draining"
             and (row.is_on_bus or not self._connectivity.is_on_bus)
             and (mine is None or row.protocol == mine.protocol)
-            and self._shards.address_of(row.node_id) is not None
+            and self._shards.find_node(row.node_id) is not None
         ]
         return takers if self.is_draining or self._is_cut_off() else [me, *takers]
 
@@ -378,7 +378,7 @@ class Membership:
         )
         if row.has_lock:
             self._answers.pop(row.node_id, None)
-        return judge(evidence, self._connectivity.lately(), self._options.lease_seconds)
+        return judge(evidence, self._connectivity.read_connectivity(), self._options.lease_seconds)
 
     def _is_alive(self, node_id: int) -> bool:
         """Return whether nothing speaks for a node's death: it renews its lease, has a session."""
@@ -391,7 +391,7 @@ class Membership:
     def _find_ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
         living = {self._shards.node_id, *(row.node_id for row in self._list_others())}
-        return sorted(set(self._shards.owners().values()) - living)
+        return sorted(set(self._shards.list_owners().values()) - living)
 
     def _take_over(self, dead: int, *, proven: bool, has_ended: bool = False) -> None:
         """Take our share of the shards of a dead node; who comes second gets none.
@@ -401,9 +401,9 @@ class Membership:
             proven: True if it is dead for certain, though its lease may still run.
             has_ended: True if its row says so: it has stopped in order, or others have ended it.
         """
-        takers = [node_id for node_id in self.takers() if node_id != dead]
+        takers = [node_id for node_id in self.list_takers() if node_id != dead]
         if self._shards.node_id in takers and self._may_claim():
-            owned = self._shards.shards_of(dead)
+            owned = self._shards.list_shards_of(dead)
             share = share_of(self._shards.node_id, takers, owned)
             if share or proven or not owned:  # who owns nothing is ended, too, or it stays a taker
                 take = partial(self._records.take_over, dead, share, proven=proven)
@@ -411,9 +411,9 @@ class Membership:
 
     def _take_unclaimed(self) -> None:
         """Take our share of the shards that no node has ever had."""
-        me, takers = self._shards.node_id, self.takers()
+        me, takers = self._shards.node_id, self.list_takers()
         if me in takers and self._may_claim():
-            share = share_of(me, takers, self._shards.unclaimed())
+            share = share_of(me, takers, self._shards.list_unclaimed())
             if share:
                 self._take(NOBODY, partial(self._records.take_free, share))
 
@@ -455,7 +455,7 @@ class Membership:
             for row in self._list_others()
             if row.state == "draining" and self._is_alive(row.node_id)
         ]
-        enough = len({*self.takers(), *drained}) >= self._options.nodes_expected
+        enough = len({*self.list_takers(), *drained}) >= self._options.nodes_expected
         return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
 
     def _note_taken(self, epochs: Mapping[int, int]) -> None:
@@ -488,8 +488,8 @@ class Membership:
 
     def _find_misplaced(self) -> list[Move]:
         """Return the moves of our open shards to the nodes on which they belong."""
-        me, takers = self._shards.node_id, self.takers()
-        mine = {shard: me for shard in self._shards.owned() if self._shards.is_mine(shard)}
+        me, takers = self._shards.node_id, self.list_takers()
+        mine = {shard: me for shard in self._shards.list_owned() if self._shards.is_mine(shard)}
         return moves_to_balance(takers, mine) if me in takers else moves_to_leave(me, takers, mine)
 
     # The bus.
@@ -536,7 +536,7 @@ class Membership:
         """Take note of shards that were handed over to us, and bring them up."""
         owners = dict(taken.owners)
         news = [s for s, e in owners.items() if self._shards.note_owner(s, self._shards.node_id, e)]
-        owned = self._shards.owned()
+        owned = self._shards.list_owned()
         ours = [s for s, e in owners.items() if owned.get(s) == e]
         self._adopt(ours, taken.audiences, has_more=taken.has_more)
         if news:
@@ -590,7 +590,7 @@ class Membership:
     def _trust_on(self) -> None:
         """Trust the lease on while no node can reach Postgres: nobody can take over."""
         others = [row.node_id for row in self._list_others()]
-        at = self._connectivity.unreachable_for_all_at(others)
+        at = self._connectivity.find_last_outage(others)
         if at is not None:
             self._guard.note_unreachable_for_all(at, self._options.lease_seconds / 2)
 

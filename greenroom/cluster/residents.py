@@ -100,7 +100,7 @@ class WorldResidents:
 
     def count_actors(self, shard: int) -> int:
         """See `Residents`."""
-        return sum(len(directory.keys_of(shard)) for directory in self._directories)
+        return sum(len(directory.list_keys_of(shard)) for directory in self._directories)
 
     @property
     def _directories(self) -> tuple[Directory[Any], ...]:
@@ -127,7 +127,7 @@ class WorldResidents:
         )
         turns: dict[int, int] = {}
         for number, shard in enumerate(shards, 1):
-            turns[shard] = sum(directory.turns_of(shard) for directory in directories)
+            turns[shard] = sum(directory.count_turns(shard) for directory in directories)
             if number % COUNTED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
         return turns
@@ -175,4 +175,4 @@ class WorldResidents:
 
     def _list_rooms(self, shards: Iterable[int]) -> Iterable[str]:
         for shard in shards:
-            yield from self._world.rooms.directory.keys_of(shard)
+            yield from self._world.rooms.directory.list_keys_of(shard)

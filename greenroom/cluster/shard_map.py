@@ -70,12 +70,12 @@ class ShardMap(Generic[AnyNode]):
 
     # Questions.
 
-    def owner_of(self, shard: int) -> int | None:
+    def find_owner(self, shard: int) -> int | None:
         """Return the node that owns a shard, None if there is none or it is known to be gone."""
         node_id = self._owners.get(shard, UNKNOWN).node_id
         return None if node_id in self._gone else node_id
 
-    def epoch_of(self, shard: int) -> int:
+    def get_epoch(self, shard: int) -> int:
         """Return the epoch of a shard's last known change of owner, 0 if none is known."""
         return self._owners.get(shard, UNKNOWN).epoch
 
@@ -99,7 +99,7 @@ class ShardMap(Generic[AnyNode]):
         """Return whether a shard of our own is neither open nor just being handed over."""
         return shard not in self._open and shard not in self._leaving
 
-    def owned(self) -> dict[int, int]:
+    def list_owned(self) -> dict[int, int]:
         """Return the epoch of each shard that this node owns, by shard."""
         return {
             shard: owner.epoch
@@ -107,11 +107,11 @@ class ShardMap(Generic[AnyNode]):
             if owner.node_id == self.node_id
         }
 
-    def owners(self) -> dict[int, int]:
+    def list_owners(self) -> dict[int, int]:
         """Return the node of each shard that has one, gone or not."""
         return {s: o.node_id for s, o in self._owners.items() if o.node_id is not None}
 
-    def shards_of(self, node_id: int) -> list[int]:
+    def list_shards_of(self, node_id: int) -> list[int]:
         """Return the shards of a node, in order."""
         return sorted(s for s, owner in self._owners.items() if owner.node_id == node_id)
 
@@ -119,7 +119,7 @@ class ShardMap(Generic[AnyNode]):
         """Return whether anybody waits for an owner of a shard that serves it."""
         return shard in self._waited_for
 
-    def unclaimed(self) -> list[int]:
+    def list_unclaimed(self) -> list[int]:
         """Return the shards that no node has ever had, in order."""
         if self._counts.total() == SHARDS:
             return []
@@ -131,11 +131,11 @@ class ShardMap(Generic[AnyNode]):
         living = self._counts.total() - sum(self._counts[node_id] for node_id in self._gone)
         return living == SHARDS
 
-    def address_of(self, node_id: int) -> AnyNode | None:
+    def find_node(self, node_id: int) -> AnyNode | None:
         """Return the row of a node, None if it is not known or is gone."""
         return None if node_id in self._gone else self._nodes.get(node_id)
 
-    def nodes(self) -> Iterator[AnyNode]:
+    def iterate_nodes(self) -> Iterator[AnyNode]:
         """Iterate over the nodes that are not gone, as of now."""
         return iter([n for i, n in self._nodes.items() if i not in self._gone])
 
@@ -143,12 +143,12 @@ class ShardMap(Generic[AnyNode]):
         """Return how many nodes are not gone, this one included."""
         return len({self.node_id, *self._nodes} - self._gone)
 
-    def rooms_in(self, shard: int) -> int | None:
+    def count_rooms_in(self, shard: int) -> int | None:
         """Return how many rooms and lobbies the owner of a shard has told of, None if it has not.
 
         Of a shard of our own that is None, too.
         """
-        owner = self.owner_of(shard)
+        owner = self.find_owner(shard)
         told = None if owner is None else self._rooms.get(owner)
         return None if told is None else told.get(shard, 0)
 
@@ -207,7 +207,7 @@ class ShardMap(Generic[AnyNode]):
 
     def _find_server(self, shard: int) -> int | None:
         """Return who can be asked about a shard now."""
-        node_id = self.owner_of(shard)
+        node_id = self.find_owner(shard)
         if node_id == self.node_id and shard not in self._open:
             return None
         return node_id
@@ -224,7 +224,7 @@ class ShardMap(Generic[AnyNode]):
             node_id: its owner, or `NOBODY`.
             epoch: the epoch of that change of owner. Older news than what is known is ignored.
         """
-        if epoch <= self.epoch_of(shard):
+        if epoch <= self.get_epoch(shard):
             return False
         self._count(shard, -1)
         self._owners[shard] = ShardOwner(node_id or None, epoch)

@@ -90,9 +90,9 @@ class ShardOpener:
             self._audiences_until.pop(shard, None)
         self._audiences_came.set()
 
-    def pending(self) -> dict[int, int]:
+    def list_pending(self) -> dict[int, int]:
         """Return the epoch of each shard that is owned and not open."""
-        owned = self._shards.owned()
+        owned = self._shards.list_owned()
         return {s: e for s, e in owned.items() if self._shards.wants_opening(s)}
 
     async def run(self) -> None:
@@ -112,7 +112,7 @@ class ShardOpener:
         if not self._guard.is_trusted:
             return {}
         now = trio.current_time()
-        pending = self.pending()
+        pending = self.list_pending()
         self._failures = {s: f for s, f in self._failures.items() if s in pending}
         failures = {s: f for s, f in self._failures.items() if not f.is_over}
         ready = self._list_wanted(s for s in sorted(pending) if s not in failures)
@@ -149,7 +149,7 @@ class ShardOpener:
             failure.is_over = failure.is_of_database
         if losses != self._guard.losses:  # everything has been let go of
             return
-        owned = self._shards.owned()
+        owned = self._shards.list_owned()
         opened = [s for s, epoch in batch.items() if owned.get(s) == epoch]
         self._residents.let_go([s for s in batch if s not in opened])
         self._shards.open(opened)

@@ -92,10 +92,10 @@ class BackupService:
 
     async def _find_seconds_left(self) -> float:
         """Return how long until the next backup is due."""
-        self._newest = await trio.to_thread.run_sync(self._folder.newest)
+        self._newest = await trio.to_thread.run_sync(self._folder.find_newest)
         return 0.0 if self._newest is None else self._newest + self._every_seconds - time.time()
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield how old the newest backup is, and how many attempts have failed."""
         age = math.inf if self._newest is None else max(0.0, time.time() - self._newest)
         about = "Seconds since the newest scheduled backup was begun; +Inf without one."

@@ -52,7 +52,7 @@ class BackupFolder:
         self.directory = directory
         self._keep = keep
 
-    def newest(self) -> float | None:
+    def find_newest(self) -> float | None:
         """Return when the newest backup here was begun (Unix seconds), None if there is none.
 
         Raises:

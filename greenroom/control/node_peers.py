@@ -89,7 +89,7 @@ class NodeAnswers:
         return Operated(msgspec.json.encode(outcome))
 
     async def _tell_metrics(self, _: int, __: AskMetrics) -> BusMessage:
-        return MetricsTold(self._name, await self._metrics.families())
+        return MetricsTold(self._name, await self._metrics.collect_families())
 
 
 class NodePeers:
@@ -138,9 +138,11 @@ class NodePeers:
         """Return this node's id."""
         return self._shards.node_id
 
-    def nodes(self) -> list[ListedNode]:
+    def list_nodes(self) -> list[ListedNode]:
         """Return all nodes that have not ended; see `Peers`."""
-        return [self._describe_node(row) for row in sorted(self._shards.nodes(), key=_id_of)]
+        return [
+            self._describe_node(row) for row in sorted(self._shards.iterate_nodes(), key=_id_of)
+        ]
 
     def _describe_node(self, row: NodeRow) -> ListedNode:
         return ListedNode(
@@ -149,7 +151,7 @@ class NodePeers:
             pid=row.pid,
             host=row.host,
             state=row.state if row.lease_seconds > 0 else "away",
-            shards=len(self._shards.shards_of(row.node_id)),
+            shards=len(self._shards.list_shards_of(row.node_id)),
             rooms=None,
             players=None,
             http=row.addresses.get("http"),
@@ -158,16 +160,16 @@ class NodePeers:
             lease_seconds=round(row.lease_seconds, 3),
         )
 
-    def load(self) -> MeasuredLoad:
+    def measure_load(self) -> MeasuredLoad:
         """Return how busy this node was in the last seconds; see `Peers`."""
         measure = self._balancing.measure
         return MeasuredLoad(
             turns_per_second=measure.turns_per_second,
             processors=measure.processors,
-            balance=self._balance_shown(),
+            balance=self._describe_balance(),
         )
 
-    def _balance_shown(self) -> Balance | None:
+    def _describe_balance(self) -> Balance | None:
         """Return how the load is shared, None if another node decides."""
         state = self._balancing.state
         if state is None:
@@ -182,12 +184,12 @@ class NodePeers:
             )
         return Balance(node=self.node_id, moving=moving, why=state.why, moved=state.moved)
 
-    def shards_without_owner(self) -> int:
+    def count_shards_without_owner(self) -> int:
         """Return how many shards nobody owns; see `Peers`."""
-        owners = self._shards.owners().values()
-        return SHARDS - sum(self._shards.address_of(node_id) is not None for node_id in owners)
+        owners = self._shards.list_owners().values()
+        return SHARDS - sum(self._shards.find_node(node_id) is not None for node_id in owners)
 
-    async def owner_of(self, shard: int) -> int:
+    async def find_owner(self, shard: int) -> int:
         """Return the node that serves a shard; see `Peers`."""
         return await self._shards.wait_for_owner(shard, OWNER_SECONDS_MAX)
 
@@ -217,7 +219,7 @@ class NodePeers:
         except HandOverRefused as error:
             raise OperationRefused(f"Shard {shard} stays where it is: {error}.") from None
 
-    async def families(self) -> dict[str, list[Family]]:
+    async def collect_families(self) -> dict[str, list[Family]]:
         """Return the metrics of the other workers of this machine, and of their parent.
 
         See `Siblings`.
@@ -236,17 +238,17 @@ class NodePeers:
             found[answer.name] = answer.families
 
         async with trio.open_nursery() as nursery:
-            for node_id in self.siblings():
+            for node_id in self.list_siblings():
                 nursery.start_soon(ask, node_id)
         return found
 
-    def siblings(self) -> Sequence[int]:
+    def list_siblings(self) -> Sequence[int]:
         """Return the other nodes of the same parent."""
-        own = self._shards.address_of(self.node_id)
+        own = self._shards.find_node(self.node_id)
         parent = None if own is None else own.addresses.get("parent")
         return [
             row.node_id
-            for row in self._shards.nodes()
+            for row in self._shards.iterate_nodes()
             if row.node_id != self.node_id and row.addresses.get("parent") == parent
         ]
 

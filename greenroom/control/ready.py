@@ -41,7 +41,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     demo: str | None = None
     """The address of the demo's page, where `greenroom demo` serves it."""
 
-    def line(self) -> bytes:
+    def encode_line(self) -> bytes:
         """Return the line of JSON for the ready file. No key is in it."""
         addresses: dict[str, str | int] = {
             "http": self.http,
@@ -86,7 +86,7 @@ def write_ready_file(path: Path, ready: Ready) -> None:
         ControlError: it cannot be written.
     """
     try:
-        write_whole(path, ready.line(), mode=0o644)
+        write_whole(path, ready.encode_line(), mode=0o644)
     except OSError as error:
         advice = why_not(error, "name another with --ready-file")
         raise ControlError(f"Cannot write the ready file {path} {advice}") from None

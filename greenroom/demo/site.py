@@ -62,7 +62,7 @@ class DemoSite:
         self._settings = settings
         self._start = start
 
-    def pages(self) -> Pages:
+    def make_pages(self) -> Pages:
         """Return what the HTTP port is to answer, by path."""
         root = importlib.resources.files("greenroom.demo") / "page"
         found = dict[str, Page](_files(root, PATH))
@@ -70,7 +70,7 @@ class DemoSite:
         found[f"{PATH}/about.json"] = self._answer_about
         return found
 
-    def phone_address(self, http: str) -> str | None:
+    def find_phone_address(self, http: str) -> str | None:
         """Return the page's address for other machines; None if only this one reaches it.
 
         Args:
@@ -98,7 +98,7 @@ class DemoSite:
         about = {
             "key": game.api_token,
             "start": self._start,
-            "phone": self.phone_address(f"http{secure}://{host}") if host else None,
+            "phone": self.find_phone_address(f"http{secure}://{host}") if host else None,
         }
         return Answer(200, msgspec.json.encode(about), (("Cache-Control", "no-store"), *_HEADERS))
 

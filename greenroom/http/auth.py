@@ -141,7 +141,7 @@ async def vouched_caller(
     token = request.headers.get(_player_token)
     if not token:
         return VouchedCaller(*common, player_id)
-    return PlayerCaller(*common, world.players.ref(player_id), player_id, hash_token(token))
+    return PlayerCaller(*common, world.players.get_ref(player_id), player_id, hash_token(token))
 
 
 AUTHENTICATE: dict[Auth, Authenticate] = {

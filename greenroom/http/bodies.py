@@ -296,7 +296,7 @@ class Field(msgspec.Struct, frozen=True):
         """Return whether it holds a JSON object verbatim."""
         return self.kind is _DOCUMENT
 
-    def unfit(self) -> InvalidBody:
+    def make_refusal(self) -> InvalidBody:
         """Return the refusal of a value of the wrong type."""
         return InvalidBody(self.unfit_text or f"{self.name} must be {self.kind.noun}")
 
@@ -314,9 +314,9 @@ class Field(msgspec.Struct, frozen=True):
             return self.kind.convert(value)
         except _UnfitEntry:
             bad_entry = self.bad_entry_text
-            raise self.unfit() if bad_entry is None else InvalidBody(bad_entry) from None
+            raise self.make_refusal() if bad_entry is None else InvalidBody(bad_entry) from None
         except _Unfit:
-            raise self.unfit() from None
+            raise self.make_refusal() from None
 
     def read_raw(self, raw: RawDocument) -> Any:
         """Return the value of this verbatim JSON, or None where it counts as absent.
@@ -331,7 +331,7 @@ class Field(msgspec.Struct, frozen=True):
         try:
             return self.read(_value.decode(raw))
         except msgspec.MsgspecError:  # a number beyond all bounds
-            raise self.unfit() from None
+            raise self.make_refusal() from None
 
     def _check_array(self, raw: RawDocument) -> None:
         """Refuse arrays that would take long to look through, before they are.
@@ -372,7 +372,7 @@ class Field(msgspec.Struct, frozen=True):
             return raw
         if first == _N:
             return None
-        raise self.unfit()
+        raise self.make_refusal()
 
 
 def _strip_optional(annotation: Any) -> Any:

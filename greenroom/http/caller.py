@@ -76,7 +76,7 @@ class AdminCaller(GameCaller, gc=False):
         """Return nothing: the owner's calls count for no address."""
         return ""
 
-    def act(
+    def describe_act(
         self, action: str, player_id: int, details: Mapping[str, object] | None = None
     ) -> AuditEntry:
         """Return what the audit log says of an act of this caller's on a player."""

@@ -88,12 +88,12 @@ class Route:
         self.name = f"{endpoint.method} {endpoint.path}"
         self.authenticate = AUTHENTICATE[endpoint.auth]
         self.is_players = endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
-        self.limits = limits.of(endpoint.rate_class_in_force)
+        self.limits = limits.get_class(endpoint.rate_class_in_force)
         self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
         self.only_reads = endpoint.method == "GET" or not self.writes
         self.read = _reader(endpoint)
         self.encoder = ReplyEncoder(endpoint.reply)
-        self.meter = metrics.meter(endpoint.method, endpoint.path)
+        self.meter = metrics.add_meter(endpoint.method, endpoint.path)
 
 
 def _reader(endpoint: Endpoint) -> Callable[[Request, Query], tuple[Any, ...]]:
@@ -163,7 +163,7 @@ class Dispatcher:
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
             self._router.add(endpoint.method, endpoint.path, Route(endpoint, limits, metrics))
-        self._unknown = metrics.meter("", "unknown")
+        self._unknown = metrics.add_meter("", "unknown")
         metrics.add_source(self._collect_samples)
 
     async def answer(self, request: Request) -> Answer:
@@ -515,7 +515,7 @@ class Dispatcher:
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer a request without a row: a preflight of some call, or nothing at all."""
         is_preflight = request.method == "OPTIONS"
-        admit = self._limits.of("read").admit if is_preflight else self._limits.admit_page
+        admit = self._limits.get_class("read").admit if is_preflight else self._limits.admit_page
         retry_seconds = admit(address_key(request.address), now)
         if retry_seconds:
             await hold_up()
@@ -523,7 +523,7 @@ class Dispatcher:
         if is_preflight:
             return Answer(204, b"", PREFLIGHT_HEADERS)
         self._unknown.count(404, 0.0)
-        return invalid_endpoint(self._router.methods(request.path))
+        return invalid_endpoint(self._router.list_methods(request.path))
 
     def _collect_samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
@@ -542,8 +542,8 @@ class Dispatcher:
 def _tenure_of(world: World, caller: GameCaller, vouched: int) -> Tenure | TenureOfSeveral | None:
     """Return the time for which this node has what a call is about."""
     if not isinstance(caller, PlayerCaller):
-        return world.tenure_of(caller.game_id)
-    return world.tenure_of(caller.game_id, caller.player_id, lives_here=not vouched)
+        return world.find_tenure(caller.game_id)
+    return world.find_tenure(caller.game_id, caller.player_id, lives_here=not vouched)
 
 
 def _is_counted_anew(error: Exception) -> bool:

@@ -137,7 +137,7 @@ class ClassLimits:
             units: how many calls it counts for: see `units_of`.
         """
         if not self._failed_tokens.is_untouched:
-            wait = self._failed_tokens.wait_seconds(key, now)
+            wait = self._failed_tokens.compute_wait_seconds(key, now)
             if wait:
                 return _note_refusal(self._refused, "failed tokens by address", wait)
         wait = self._address.charge(key, now, units)
@@ -146,7 +146,10 @@ class ClassLimits:
     def may_call(self, address: str, now: float) -> bool:
         """Return whether `admit` would not refuse; nothing is charged."""
         key = address_key(address)
-        waits = (limiter.wait_seconds(key, now) for limiter in (self._failed_tokens, self._address))
+        waits = (
+            limiter.compute_wait_seconds(key, now)
+            for limiter in (self._failed_tokens, self._address)
+        )
         return not any(waits)
 
     def admit_player(self, player_id: int, now: float, units: int = 1) -> int:
@@ -221,7 +224,7 @@ class CallLimits:
         self._probes = self._require_limiter("probes_per_second_address")
         self._classes = {name: self._find_class(name) for name in RATE_CLASSES}
 
-    def of(self, rate_class: str) -> ClassLimits:
+    def get_class(self, rate_class: str) -> ClassLimits:
         """Return the limits of a class of endpoints.
 
         Raises:
@@ -273,7 +276,7 @@ class CallLimits:
         An address that has sent too many wrong tokens, to either port, is refused as well.
         """
         key = address_key(address)
-        wait = self._failed_tokens.wait_seconds(key, now)
+        wait = self._failed_tokens.compute_wait_seconds(key, now)
         if wait:
             return self._refuse("failed tokens by address", wait)
         wait = self._realtime_connections.charge(key, now)

@@ -88,7 +88,7 @@ class Siblings(Protocol):
         """Return what this node is called."""
         ...
 
-    async def families(self) -> dict[str, list[Family]]:
+    async def collect_families(self) -> dict[str, list[Family]]:
         """Return the families of each that answers soon, by its name.
 
         Cancellation: nothing has changed.
@@ -123,7 +123,7 @@ class Metrics:
         PlatformCollector(registry=self._process)
         GCCollector(registry=self._process)
 
-    def meter(self, method: str, path: str) -> Meter:
+    def add_meter(self, method: str, path: str) -> Meter:
         """Return a new meter for an endpoint."""
         meter = Meter(method, path)
         self._meters.append(meter)
@@ -152,12 +152,12 @@ class Metrics:
         if self._siblings is None:
             text = await trio.to_thread.run_sync(self._render, self._read_samples())
         else:
-            by_node = await self._siblings.families()
-            by_node[self._siblings.own_name] = await self.families()
+            by_node = await self._siblings.collect_families()
+            by_node[self._siblings.own_name] = await self.collect_families()
             text = await trio.to_thread.run_sync(_render_merged, by_node)
         return Answer(200, text, content_type=CONTENT_TYPE)
 
-    async def families(self) -> list[Family]:
+    async def collect_families(self) -> list[Family]:
         """Return this node's metrics, for the worker that shows them.
 
         Cancellation: nothing has changed.
@@ -227,7 +227,9 @@ def _request_families(meters: list[Meter]) -> list[Metric]:
         for status, count in sorted(meter.statuses.copy().items()):
             requests.add_metric((*labels, str(status)), count)
         if any(meter.buckets):
-            seconds.add_metric(labels, buckets=meter.cumulative(), sum_value=meter.seconds_sum)
+            seconds.add_metric(
+                labels, buckets=meter.compute_cumulative(), sum_value=meter.seconds_sum
+            )
     return [requests, seconds]
 
 
@@ -240,7 +242,7 @@ def _families(samples: list[Sample]) -> list[Metric]:
         labels = tuple(sample.labels.values())
         if isinstance(family, HistogramMetricFamily):
             assert isinstance(sample.value, Histogram)
-            family.add_metric(labels, sample.value.cumulative(), sample.value.seconds_sum)
+            family.add_metric(labels, sample.value.compute_cumulative(), sample.value.seconds_sum)
         else:
             assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
             assert not isinstance(sample.value, Histogram)

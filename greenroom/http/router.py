@@ -47,7 +47,7 @@ class Router(Generic[Row]):
             return methods.get(method), ()
         return self._find_slowly(method, path.rstrip("/"))
 
-    def methods(self, path: str) -> list[str]:
+    def list_methods(self, path: str) -> list[str]:
         """Return the methods that a path has, empty where there is no such path."""
         return [method for method in METHODS if self.find(method, path)[0] is not None]
 

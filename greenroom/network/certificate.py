@@ -80,11 +80,11 @@ class Certificate:
         """Return whether the files have changed and cannot be used."""
         return self._told_error is not None
 
-    def http(self) -> ssl.SSLContext:
+    def get_http_context(self) -> ssl.SSLContext:
         """Return the TLS context for the next connection of the HTTP port."""
         return self._loaded.http
 
-    def realtime(self) -> ssl.SSLContext:
+    def get_realtime_context(self) -> ssl.SSLContext:
         """Return the TLS context for the next connection of the realtime port."""
         return self._loaded.realtime
 
@@ -109,7 +109,7 @@ class Certificate:
 
     async def _look(self, *, is_wanted: bool) -> None:
         """Read the files if they have changed, could not be used so far, or it is wanted."""
-        found = await trio.to_thread.run_sync(self._files.fingerprint, abandon_on_cancel=True)
+        found = await trio.to_thread.run_sync(self._files.read_fingerprint, abandon_on_cancel=True)
         if found == self._loaded.fingerprint and not is_wanted:
             self._told_error = None  # they are as they were
             return
@@ -132,7 +132,7 @@ class Certificate:
         Raises:
             TlsError: it cannot be used.
         """
-        fingerprint = self._files.fingerprint()  # first: the next look sees a change meanwhile
+        fingerprint = self._files.read_fingerprint()  # first: the next look sees a change meanwhile
         return _Loaded(
             fingerprint,
             read_context(self._files, HTTP_PROTOCOLS),
@@ -144,11 +144,11 @@ class Certificate:
     def _tell_state(self) -> None:
         """Log the certificate's state, if it has changed."""
         validity = self._loaded.validity
-        state = validity.state()
+        state = validity.find_state()
         if state == self._told_state:
             return
         self._told_state = state
-        file, sentence = self._files.certificate, validity.sentence()
+        file, sentence = self._files.certificate, validity.describe()
         if state == "valid":
             _logger.info("the TLS certificate %s %s", file, sentence)
         elif state == "expiring":

@@ -69,7 +69,7 @@ class Limiter:
         """Return whether no key is remembered."""
         return not self._full_at
 
-    def wait_seconds(self, key: str | int, now: float) -> float:
+    def compute_wait_seconds(self, key: str | int, now: float) -> float:
         """Return the seconds until a key may be charged again; 0.0 means now.
 
         Args:

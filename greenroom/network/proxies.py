@@ -50,10 +50,10 @@ class TrustedProxies:
         return any(parsed in network for network in self._networks)
 
     def heeds(self, address: str) -> bool:
-        """Return whether `client_address` does anything with a header that comes from there."""
+        """Return whether `find_client_address` uses a header that comes from there."""
         return self.trusts(address) or not (self._networks or self._has_hinted)
 
-    def client_address(self, peer: str, forwarded_for: str | None) -> str:
+    def find_client_address(self, peer: str, forwarded_for: str | None) -> str:
         """Return the client's address: the rightmost that belongs to no trusted proxy.
 
         Every proxy appends the address that it was called from. Reading from the right, the first

@@ -32,7 +32,7 @@ class Shares:
         """Return how many addresses hold something."""
         return len(self._by_key)
 
-    def held_by(self, key: str) -> int:
+    def count_held(self, key: str) -> int:
         """Return how much an address holds."""
         return self._by_key.get(key, 0)
 

@@ -38,7 +38,7 @@ class TlsFiles(msgspec.Struct, frozen=True):
     key: Path
     """PEM, without a password; may be the same file."""
 
-    def fingerprint(self) -> tuple[object, ...]:
+    def read_fingerprint(self) -> tuple[object, ...]:
         """Return a value that changes when a file is changed or replaced.
 
         A missing file has a fingerprint, too.
@@ -52,7 +52,7 @@ class Validity(msgspec.Struct, frozen=True):
     begins_at: datetime
     ends_at: datetime
 
-    def state(self) -> State:
+    def find_state(self) -> State:
         """Return the certificate's state now: early, valid, expiring or expired."""
         now = datetime.fromtimestamp(time.time(), UTC)
         if now < self.begins_at:
@@ -61,9 +61,9 @@ class Validity(msgspec.Struct, frozen=True):
             return "expired"
         return "expiring" if self.ends_at - now < EXPIRING else "valid"
 
-    def sentence(self) -> str:
+    def describe(self) -> str:
         """Return the state in words: `is valid until …`."""
-        match self.state():
+        match self.find_state():
             case "early":
                 return f"is not valid before {_utc(self.begins_at)}: is this machine's clock right?"
             case "expired":

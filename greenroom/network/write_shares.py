@@ -126,7 +126,7 @@ class WriteShares:
         while self._posted and (not waiting or self._posted[0].end <= taken - waiting):
             _, of, durable = self._posted.popleft()
             self._shares.give_back(of, durable)
-        if self._shares.held_by(key) and not self._shares.may_take(key, size):
+        if self._shares.count_held(key) and not self._shares.may_take(key, size):
             return False
         self._shares.hold(key, size)
         return True

@@ -149,7 +149,7 @@ class Archive:
         """Close the file."""
         self._zip.close()
 
-    def chunks(self, table: ArchivedTable, progress: Progress) -> Iterator[bytes]:
+    def read_chunks(self, table: ArchivedTable, progress: Progress) -> Iterator[bytes]:
         """Yield a table's rows in pieces, as COPY takes them, and check them meanwhile.
 
         Args:

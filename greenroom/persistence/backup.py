@@ -207,7 +207,7 @@ def restore(
         manifest = archive.manifest
         _check_tables(manifest)
         for table in manifest.tables:  # all of it, before anything is changed
-            for _ in archive.chunks(table, progress):
+            for _ in archive.read_chunks(table, progress):
                 check_cancelled()
         try:
             with _connect(conninfo) as connection:
@@ -217,7 +217,7 @@ def restore(
                 epoch = _epoch(connection)
                 _make_tables(connection, manifest.schema)
                 for table in manifest.tables:
-                    _fill(connection, table, archive.chunks(table, progress), check_cancelled)
+                    _fill(connection, table, archive.read_chunks(table, progress), check_cancelled)
                 _check_migrations(connection)
                 _finish(connection, manifest, epoch)
                 again = _delete_again(connection)

@@ -251,11 +251,11 @@ class Committer:
             self._idle.cancel()
             self._idle = None
 
-    def progress(self) -> tuple[int, int]:
+    def read_progress(self) -> tuple[int, int]:
         """Return the bytes that have ever been submitted, and how many of them are not settled."""
         return self._taken_bytes, self._bytes
 
-    def statistics(self) -> CommitterStatistics:
+    def read_statistics(self) -> CommitterStatistics:
         """Return the counts of the committer."""
         return CommitterStatistics(
             queued_rows=self._rows,
@@ -283,7 +283,7 @@ class Committer:
         weight = 0
         for event in entry.events:
             target = TARGETS[type(event)]
-            weight += target.bytes_of(event)
+            weight += target.estimate_bytes(event)
             if self._background:
                 self._overtake(target.table, target.key_of(event))
         rows = len(entry.events)
@@ -586,7 +586,7 @@ def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query
         return [
             query
             for kind, events in plan(event for entry in entries for event in entry.events)
-            for query in TARGETS[kind].queries(events, epochs)
+            for query in TARGETS[kind].make_queries(events, epochs)
         ]
     except ENCODING_ERRORS as error:
         raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None

@@ -142,7 +142,7 @@ class DatabaseConnection:
         """Return the version as libpq gives it: 150018 is 15.18."""
         return self._pgconn.server_version
 
-    def parameter(self, name: str) -> str:
+    def get_parameter(self, name: str) -> str:
         """Return a parameter that the server has reported, such as `server_encoding`."""
         return (self._pgconn.parameter_status(name.encode()) or b"").decode()
 

@@ -129,7 +129,7 @@ class ReadTroubles:
             return True
         return trio.current_time() - trouble.since >= self._gate_seconds
 
-    def failed_by_kind(self) -> dict[str, int]:
+    def count_failed_by_kind(self) -> dict[str, int]:
         """Return how many reads ever failed, by the name of the kind of failure."""
         return {kind.value: count for kind, count in self._failed.items()}
 

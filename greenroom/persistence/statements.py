@@ -122,11 +122,11 @@ class Target:
         oids = [column.array_oid for column in sent.values()]
         self._statements = [Statement(sql.format(rows=rows), *oids) for sql in statements]
 
-    def bytes_of(self, event: Event) -> int:
+    def estimate_bytes(self, event: Event) -> int:
         """Return roughly how many bytes an event has in the queue."""
         return ROW_BYTES if self.document is None else ROW_BYTES + len(self.document(event))
 
-    def queries(self, events: Sequence[Any], epochs: Mapping[int, int]) -> list[Query]:
+    def make_queries(self, events: Sequence[Any], epochs: Mapping[int, int]) -> list[Query]:
         """Return the queries that write events of this type, each of another row.
 
         Args:
@@ -144,7 +144,7 @@ class Target:
         if self._beginning is not None:
             first = [event for event in events if event.sequence == 1]
             if first:
-                queries += self._beginning.queries(first, epochs)
+                queries += self._beginning.make_queries(first, epochs)
         return queries
 
 

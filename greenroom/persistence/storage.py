@@ -105,9 +105,9 @@ class Storage:
         found = self.committer.failure
         return self.loaders.troubles.kinds | ({found} if found else set())
 
-    def statistics(self) -> CommitterStatistics:
+    def read_statistics(self) -> CommitterStatistics:
         """Return the committer's counts; `is_open` says whether changes are accepted."""
-        return self.committer.statistics()
+        return self.committer.read_statistics()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start, report started once changes are accepted, and serve until cancelled.

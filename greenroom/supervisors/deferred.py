@@ -40,6 +40,6 @@ class Deferred:
         )
         await self._supervisor.run(task_status=task_status)
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return the children as tree nodes; none before the start."""
-        return [] if self._supervisor is None else self._supervisor.branches()
+        return [] if self._supervisor is None else self._supervisor.list_branches()

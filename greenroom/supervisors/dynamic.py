@@ -148,7 +148,7 @@ class DynamicSupervisor(Generic[Role]):
             for key in list(self._cells):
                 self.discard(key)
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return one node that sums up all actors, and below it some of those in trouble."""
         troubled: list[TreeNode] = []
         waiting = 0
@@ -173,8 +173,8 @@ class DynamicSupervisor(Generic[Role]):
 
     # The directory.
 
-    def cell(self, key: Any) -> Cell[Role]:
-        """Return the actor's cell, and load the actor if it is passive; see `Cells.cell`."""
+    def get_cell(self, key: Any) -> Cell[Role]:
+        """Return the actor's cell, and load the actor if it is passive; see `Cells.get_cell`."""
         cell = self._cells.get(key)
         if cell is not None and (cell.given_up is None or not self._may_try_again(cell)):
             return cell
@@ -183,11 +183,11 @@ class DynamicSupervisor(Generic[Role]):
             self._nursery.start_soon(self._load_first, cell)
         return cell
 
-    def active(self, key: Any) -> Ref[Role] | None:
+    def find_active(self, key: Any) -> Ref[Role] | None:
         """Return a reference to an actor in memory, or None."""
         return Ref(self, key) if key in self._cells else None
 
-    def ref(self, key: Any) -> Ref[Role]:
+    def get_ref(self, key: Any) -> Ref[Role]:
         """Return a reference. Asking it loads a passive actor first."""
         return Ref(self, key)
 
@@ -252,12 +252,12 @@ class DynamicSupervisor(Generic[Role]):
             left = {key: b for key, b in self._left_behind.items() if not b.settled}
             self._left_behind = {**left, cell.key: batch}
 
-    def shard_of(self, key: Any) -> int | None:
-        """Return the shard of an actor that has come up; see `Directory.shard_of`."""
+    def find_shard(self, key: Any) -> int | None:
+        """Return the shard of an actor that has come up; see `Directory.find_shard`."""
         cell = self._cells.get(key)
         return None if cell is None else cell.shard
 
-    def keys_of(self, shard: int) -> list[Any]:
+    def list_keys_of(self, shard: int) -> list[Any]:
         """Return the keys of the active actors of a shard; none if there are no other nodes."""
         return list(self._by_shard.get(shard, ()))
 
@@ -265,14 +265,14 @@ class DynamicSupervisor(Generic[Role]):
         """Return whether any actor of a shard is active."""
         return shard in self._by_shard
 
-    def turns_of(self, shard: int) -> int:
-        """Return how many turns the actors of a shard have had here; see `Directory.turns_of`."""
+    def count_turns(self, shard: int) -> int:
+        """Return the turns of a shard's actors here; see `Directory.count_turns`."""
         past, cells = self._past_turns.get(shard, 0), self._by_shard.get(shard)
         return past if cells is None else past + sum([cell.handled for cell in cells.values()])
 
     async def move(self, key: Any, command: Command[Role, Any], shard: int) -> None:
         """Move an actor of this supervisor to another shard; see `Directory.move`."""
-        cell = self.cell(key)
+        cell = self.get_cell(key)
         if self._ownership is None:
             await cell.ask(command, None)
             return
@@ -302,7 +302,7 @@ class DynamicSupervisor(Generic[Role]):
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
         left = {key: batch for key, batch in self._left_behind.items() if not batch.settled}
-        for key in self.keys_of(shard):
+        for key in self.list_keys_of(shard):
             cell = self._cells[key]
             batch = cell.in_flight
             if batch is not None:
@@ -318,7 +318,7 @@ class DynamicSupervisor(Generic[Role]):
             with suppress(ActorError):
                 cell.run_turn(command)
 
-    def keys(self) -> Iterator[Any]:
+    def iterate_keys(self) -> Iterator[Any]:
         """Iterate over the keys of all active actors, as of now."""
         return iter(list(self._cells))
 

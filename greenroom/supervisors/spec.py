@@ -34,7 +34,7 @@ class Service(Protocol):
 class Branch(Protocol):
     """A service with nodes of its own in the tree."""
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return the nodes below this one."""
         ...
 

@@ -102,7 +102,7 @@ class Supervisor:
         if failure is not None:
             raise failure
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return the children as tree nodes."""
         return [_node(child) for child in self._children]
 
@@ -273,7 +273,7 @@ class _Started(trio.TaskStatus[object]):
 def _node(child: _Child) -> TreeNode:
     """Draw one child and what is below it."""
     service = child.spec.service
-    below = service.branches() if isinstance(service, Branch) else []
+    below = service.list_branches() if isinstance(service, Branch) else []
     own_restarts = service.own_restarts if isinstance(service, Restarting) else 0
     return TreeNode(
         name=child.spec.name,

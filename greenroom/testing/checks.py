@@ -89,7 +89,7 @@ def check_views(runner: Runner[Any], views: Mapping[int, View]) -> None:
         CheckFailed: they do not, or a hook changes something.
     """
     before = runner.save()
-    shared, private = _plain(runner.shared()), runner.private(views)
+    shared, private = _plain(runner.read_shared()), runner.read_private(views)
     for player_id, view in views.items():
         held, seen = (view.shared, view.private), (shared, _plain(private[player_id]))
         if held != seen:

@@ -52,7 +52,7 @@ class HarnessConnections:
         self.members.discard(player_id)
         self.views.pop(player_id, None)
 
-    def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
+    def get_connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
         """Return the ids of connected members."""
         return self.members
 
@@ -158,7 +158,7 @@ class HarnessStudio:
         self.jobs: list[Run] = []
         self.results: list[tuple[int, ResultOrder]] = []
 
-    def seed(self) -> int:
+    def draw_seed(self) -> int:
         """Return the seed."""
         return self._seed
 
@@ -207,17 +207,17 @@ class HarnessStudio:
         """Keep a result until the turn has ended."""
         self.results.append((number, result))
 
-    def declared(self, game_id: int) -> Stats:  # noqa: ARG002
+    def get_declared(self, game_id: int) -> Stats:  # noqa: ARG002
         """Return the stats of the one behaviour."""
         return self.behaviour.stats
 
-    def known_stats(self, room_id: str, player_id: int) -> KnownStats:  # noqa: ARG002
+    def find_known_stats(self, room_id: str, player_id: int) -> KnownStats:  # noqa: ARG002
         """Return a player's stats as they are now."""
         return KnownStats(write(self._stats.get(player_id, {})), self.written)
 
     def note(self, player_id: int) -> NoteStats:
         """Return what tells the room a player's stats."""
-        known = self.known_stats("", player_id)
+        known = self.find_known_stats("", player_id)
         return NoteStats(player_id, known.stats, known.written)
 
     def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:

@@ -101,7 +101,7 @@ class Backlog:
         self.size += size
         return True
 
-    def waiting(self, position: int) -> int:
+    def count_waiting(self, position: int) -> int:
         """Return how many bytes of them wait when the connection has sent up to a position."""
         if not self._waiting:
             return 0

@@ -393,7 +393,7 @@ class RealtimeConnection(Outbox):
             context.world, context.deadlines, member.player_id, context.options.alive_seconds
         )
         replay = context.hub.attach(member.room_id, member.player_id, self, opening.resume)
-        self._pace.room = context.hub.allowance(
+        self._pace.room = context.hub.get_allowance(
             member.room_id, context.options.room_messages_per_second
         )
         self._greet(member, replay)
@@ -466,7 +466,7 @@ class RealtimeConnection(Outbox):
                 self._take(member, TEXT, text)
             return self._pace.charge(1, len(data), now)
         session.receive(data)
-        while not reader.is_drained and (message := session.next()) is not None:
+        while not reader.is_drained and (message := session.read_next()) is not None:
             self._spoke_at = self._heard_at
             if member is not None:
                 self._take(member, *message)
@@ -529,7 +529,7 @@ class RealtimeConnection(Outbox):
             self.lane, keys = udp.open(
                 name,
                 owner,
-                self._host if where is None else where.host_for(self._host),
+                self._host if where is None else where.choose_host(self._host),
                 None if where is None else where.udp_port,
             )
             self.put(encode_udp(keys))

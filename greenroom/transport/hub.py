@@ -127,7 +127,7 @@ class Hub:
             audience.places[player_id].count += link.told
         return True
 
-    def allowance(self, room_id: str, per_second: float) -> Allowance:
+    def get_allowance(self, room_id: str, per_second: float) -> Allowance:
         """Return the allowance of messages that all connected members of a room share.
 
         Args:
@@ -139,7 +139,7 @@ class Hub:
             audience.allowance = Allowance(per_second)
         return audience.allowance
 
-    def statistics(self) -> HubStatistics:
+    def read_statistics(self) -> HubStatistics:
         """Return how many members are connected, and how much was passed on."""
         connected = sum(len(audience.fanout.links) for audience in self._audiences.values())
         return HubStatistics(len(self._audiences), connected, self.sent)
@@ -218,7 +218,7 @@ class Hub:
 
     # For rooms; see `Connections`.
 
-    def connected(self, room_id: str) -> Container[int]:
+    def get_connected(self, room_id: str) -> Container[int]:
         """Return the members who have an open connection; the container is live."""
         audience = self._audiences.get(room_id)
         return _NOBODY if audience is None else audience.fanout.links

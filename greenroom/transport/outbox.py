@@ -152,7 +152,7 @@ class Outbox:
             end = self._left + self._out_bytes
             if not backlog.add(data, end, self._address):
                 return True
-        return self._out_bytes - backlog.waiting(self._left) > waiting_max
+        return self._out_bytes - backlog.count_waiting(self._left) > waiting_max
 
     def _put_back(self, data: Piece) -> None:
         """Put back what has been taken out, before everything else."""

@@ -246,7 +246,7 @@ class Worker:
         state = self.state if pid is None else f"{self.state}, pid {pid}"
         return TreeNode(self.name, state, self.restarts, queued, list(below))
 
-    def shown(self) -> WorkerState:
+    def describe(self) -> WorkerState:
         """Return what is known of it."""
         return WorkerState(self.number, self.pid, self.state, self.restarts, self.node_id)
 
@@ -387,7 +387,7 @@ class Crew:
     def _is_any_up(self) -> bool:
         return any(worker.is_up for worker in self.workers)
 
-    def branches(self) -> list[TreeNode]:
+    def list_branches(self) -> list[TreeNode]:
         """Return the workers, without what is below them."""
         return [worker.make_node() for worker in self.workers]
 

@@ -25,7 +25,7 @@ class GivenSockets(msgspec.Struct, frozen=True):
     udp: list[int]
     """Sockets of this worker alone, because no other has its sessions."""
 
-    def descriptors(self) -> list[int]:
+    def list_descriptors(self) -> list[int]:
         """Return all of them."""
         tcp = (*self.http.values(), *self.realtime.values())
         return [*(each for bound in tcp for each in bound), *self.udp]

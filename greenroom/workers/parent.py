@@ -102,7 +102,7 @@ async def serve(
                 await watching.start(signals.watch, settings.drain_seconds)
                 await ports.open(settings, count)
                 await nursery.start(parent.run)
-                announce(parent.ready())
+                announce(parent.describe_ready())
                 manager.tell_ready()
                 nursery.start_soon(manager.tell_alive)
             watching.cancel_scope.cancel()
@@ -176,13 +176,13 @@ class _Parent:
         """Have all workers read the certificate again; see `Served`."""
         await self.crew.tell_all(Reload())
 
-    def ready(self) -> Ready:
+    def describe_ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
         settings, ports = self._settings, self._ports
         addresses = ready(
             settings,
             port=ports.http_port,
-            realtime_port=ports.realtime_port(settings),
+            realtime_port=ports.choose_realtime_port(settings),
             udp_port=ports.udp_port,
         )
         kept = first_game_file(settings.data_dir)
@@ -202,17 +202,17 @@ class _Parent:
             )
             if node.name == "workers"
             else node
-            for node in self._supervisor.branches()
+            for node in self._supervisor.list_branches()
         ]
         queued = sum(child.mailbox for child in children)
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
     def _make_told(self) -> ParentTold:
         """Return what the workers know of this process and of each other."""
-        tree = TreeNode("greenroom", "running", children=self._supervisor.branches())
+        tree = TreeNode("greenroom", "running", children=self._supervisor.list_branches())
         return ParentTold(tree, dict(lines_logged), self.crew.database_fails)
 
-    def settings_in_force(self) -> SettingsInForce:
+    def describe_settings(self) -> SettingsInForce:
         """Return the settings of the whole server, without any secret."""
         return SettingsInForce(os.getpid(), masked(self._settings), dict(self._sources))
 
@@ -228,7 +228,7 @@ class _Parent:
             ),
             sources=dict(self._sources),
             import_path=sys.path,
-            sockets=self._ports.given_to(number),
+            sockets=self._ports.get_given_sockets(number),
         )
 
     def _make_process(self, number: int, talk: Conversation) -> ChildProcess:
@@ -238,7 +238,10 @@ class _Parent:
             self._command,
             talk,
             environment=lambda: os.environ | {"PYTHONPATH": _HERE},
-            descriptors=lambda: [self._lock, *self._ports.given_to(number).descriptors()],
+            descriptors=lambda: [
+                self._lock,
+                *self._ports.get_given_sockets(number).list_descriptors(),
+            ],
             farewell=lambda: encode(StopAll(is_final=self._is_ending)),
             shutdown_seconds=self._stop_seconds,
         )
@@ -271,7 +274,7 @@ class _Control:
 
     async def _show_settings(self) -> SettingsInForce:
         await trio.lowlevel.checkpoint()
-        return self._parent.settings_in_force()
+        return self._parent.describe_settings()
 
 
 def _operation_of(line: bytes) -> str:

@@ -141,7 +141,7 @@ class Ports:
         """Return the port of the API."""
         return port_of(self.http[1])
 
-    def realtime_port(self, settings: Settings) -> int:
+    def choose_realtime_port(self, settings: Settings) -> int:
         """Return the realtime port to announce: the shared one, or the first worker's."""
         shared = settings.public_realtime_port is not None
         return port_of([self.realtime[1][-1 if shared else 0]])
@@ -151,7 +151,7 @@ class Ports:
         """Return the UDP port of the first worker."""
         return port_of(self.udp[1])
 
-    def given_to(self, number: int) -> GivenSockets:
+    def get_given_sockets(self, number: int) -> GivenSockets:
         """Return the descriptors that a worker inherits."""
         return GivenSockets(
             http={each: _descriptors(bound) for each, bound in self.http.items()},

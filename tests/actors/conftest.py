@@ -33,7 +33,7 @@ async def held(
     counters: DynamicSupervisor[CounterRole], committer: HandCommitter
 ) -> Ref[CounterRole]:
     """A counter in memory; its changes are durable when the test commits them."""
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     committer.automatic = False
     return ref

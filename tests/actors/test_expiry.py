@@ -25,7 +25,7 @@ def test_what_is_old_comes_out_oldest_first_each_once_and_the_rest_stays(
     past.forget((gone,))
     left = sorted(thing for thing in things if thing[1] != gone)
     times = deque[int]()
-    while (found := past.first(until)) is not None:
+    while (found := past.find_first(until)) is not None:
         (at, *_) = thing = next(each for each in left if each[1:] == found)
         left.remove(thing)
         times.append(at)
@@ -40,17 +40,17 @@ def test_what_is_old_comes_out_oldest_first_each_once_and_the_rest_stays(
 def test_only_what_was_given_is_dropped() -> None:
     past = EndedPlaces()
     past.add(7, 1, "room", "a" * 32)
-    found = past.first(1)
+    found = past.find_first(1)
     assert found == (7, "room", "a" * 32)
     past.forget((7,))
     past.drop(7, "a" * 32)  # let go while it was deleted
     past.add(7, 1, "room", "b" * 32)
     past.drop(7, "a" * 32)  # and brought up again
-    assert past.first(1) == (7, "room", "b" * 32)
+    assert past.find_first(1) == (7, "room", "b" * 32)
 
 
 def test_none_is_there_at_first() -> None:
-    assert EndedPlaces().first(1 << 40) is None
+    assert EndedPlaces().find_first(1 << 40) is None
 
 
 def test_a_hundred_thousand_take_little_more_than_their_bytes() -> None:

@@ -34,7 +34,7 @@ from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.message import Event
 
 ME, OTHER, NOW = 7, 3, 1_700_000_000
-PAIR = Pair.of(1, ME, OTHER)
+PAIR = Pair.make(1, ME, OTHER)
 LIMITS = FriendLimits(friends_max=2, friend_requests_max=2)
 FREE, FULL = Tally(1, 1, 1), Tally(2, 2, 2)
 
@@ -88,7 +88,7 @@ TABLE: list[tuple[Callable[..., Event], str | None, Event | type[Refused]]] = [
 
 
 def test_a_pair_is_the_same_from_either_side():
-    assert Pair.of(1, ME, OTHER) == Pair.of(1, OTHER, ME) == (1, OTHER, ME)
+    assert Pair.make(1, ME, OTHER) == Pair.make(1, OTHER, ME) == (1, OTHER, ME)
 
 
 @pytest.mark.parametrize("seen", BETWEEN)

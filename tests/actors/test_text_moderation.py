@@ -165,7 +165,7 @@ def test_a_character_comes_down_to_little(char: str):
 @pytest.mark.parametrize("char", ["\ufdfa", "\u3300", "a", "f u ", "𝖋", "cum", "a1", "fuсk ", "ﬃ"])
 def test_a_text_of_a_thousand_characters_is_never_much_more_than_that(char: str):
     text = (char * CENSORED_CHARACTERS_MAX)[:CENSORED_CHARACTERS_MAX]
-    views = Folded(text).views()
+    views = Folded(text).list_readings()
     assert len(views) <= 7
     assert all(
         len(view.text) <= FOLDED_CHARACTERS_MAX * CENSORED_CHARACTERS_MAX + 1 for view in views

@@ -286,6 +286,6 @@ def test_a_rest_forgets_what_is_long_ago():
     circuit, now = CircuitBreaker(), 0.0
     for _ in range(3 * INTERRUPTIONS_MAX):
         assert circuit.open(now) == 1.0
-        assert circuit.seconds_left(now + 0.25) == 0.75
+        assert circuit.count_seconds_left(now + 0.25) == 0.75
         circuit.close()
         now += WINDOW_SECONDS

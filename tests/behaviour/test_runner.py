@@ -91,7 +91,9 @@ def race(*members: Member) -> Runner[Score]:
 
 def add(runner: Runner[Score], points: int) -> Any:
     handler = Race.handlers["action", "add"]
-    return runner.call_hook(handler.method, BOB, *handler.arguments(b'{"points":%d}' % points))
+    return runner.call_hook(
+        handler.method, BOB, *handler.decode_arguments(b'{"points":%d}' % points)
+    )
 
 
 def test_a_turn_gives_the_reply_the_effects_and_what_to_write_down():
@@ -181,12 +183,12 @@ def test_rules_that_make_no_sense_are_refused_at_the_creation():
 )
 def test_data_of_another_shape_never_reaches_a_handler(data: bytes, text: str):
     with pytest.raises(Refused) as refused:
-        Race.handlers["action", "add"].arguments(data)
+        Race.handlers["action", "add"].decode_arguments(data)
     assert str(refused.value) == text
 
 
 def test_a_handler_without_payload_gets_none():
-    assert Race.handlers["update", "wave"].arguments(b'{"any": "thing"}') == ()
+    assert Race.handlers["update", "wave"].decode_arguments(b'{"any": "thing"}') == ()
 
 
 def all_effects(behaviour_room: Room[Any]) -> None:

@@ -62,31 +62,33 @@ def studio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Studio]:
 
 
 def test_a_changed_helper_is_seen_and_taken_in(studio: Studio):
-    before = studio.registry.sources.stamps()
-    assert studio.registry.sources.stamps() == before
+    before = studio.registry.sources.read_stamps()
+    assert studio.registry.sources.read_stamps() == before
     studio.write("parts/points.py", "POINTS = 2")
-    assert studio.registry.sources.stamps() != before
+    assert studio.registry.sources.read_stamps() != before
     assert studio.points == 1
     studio.registry.reload()
     assert studio.points == 2
 
 
 def test_new_and_deleted_files_are_seen(studio: Studio):
-    before = studio.registry.sources.stamps()
+    before = studio.registry.sources.read_stamps()
     studio.write("parts/more.py", "")
-    (new,) = studio.registry.sources.stamps().keys() - before
+    (new,) = studio.registry.sources.read_stamps().keys() - before
     assert new == str(studio.folder / "parts/more.py")
     (studio.folder / "other.py").unlink()
-    assert before.keys() - studio.registry.sources.stamps() == {str(studio.folder / "other.py")}
+    assert before.keys() - studio.registry.sources.read_stamps() == {
+        str(studio.folder / "other.py")
+    }
 
 
 def test_data_and_environments_in_the_folder_are_left_alone(studio: Studio):
-    before = studio.registry.sources.stamps()
+    before = studio.registry.sources.read_stamps()
     for name in (".venv/lib.py", "environment/lib/site.py", "not-a-package/x.py"):
         path = studio.folder / name
         path.parent.mkdir(parents=True)
         path.write_text("")
-    assert studio.registry.sources.stamps() == before
+    assert studio.registry.sources.read_stamps() == before
 
 
 @pytest.mark.parametrize(

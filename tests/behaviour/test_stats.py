@@ -344,14 +344,14 @@ class More(RoomBehaviour[None]):
 
 def test_the_stats_of_a_game_are_those_of_all_its_behaviours():
     registry = Registry([f"7/duel={__name__}:Duel", f"*/more={__name__}:More"])
-    assert set(registry.stats(7)) == {*DECLARED, "losses"}
-    assert set(registry.stats(8)) == {"wins", "losses"}
-    assert registry.stats(7)["wins"].maximum == 10
-    assert Registry([]).stats(7) == {}
+    assert set(registry.get_stats(7)) == {*DECLARED, "losses"}
+    assert set(registry.get_stats(8)) == {"wins", "losses"}
+    assert registry.get_stats(7)["wins"].maximum == 10
+    assert Registry([]).get_stats(7) == {}
 
 
 def test_two_behaviours_of_one_game_cannot_declare_a_stat_differently():
     with pytest.raises(BadStat, match="declares wins otherwise"):
         Registry([f"*/other={__name__}:Otherwise", f"7/duel={__name__}:Duel"])
     apart = Registry([f"8={__name__}:Otherwise", f"7={__name__}:Duel"])
-    assert (apart.stats(8)["wins"].maximum, apart.stats(7)["wins"].maximum) == (11, 10)
+    assert (apart.get_stats(8)["wins"].maximum, apart.get_stats(7)["wins"].maximum) == (11, 10)

@@ -172,7 +172,7 @@ async def test_nothing_is_lost_when_a_server_says_that_it_will_stop(
     heard = heard_by(second)
     await nursery.start(first.run)
     await nursery.start(second.run)
-    await until(lambda: len(first._servers.after(None)) == 3)
+    await until(lambda: len(first._servers.list_after(None)) == 3)
     asked = 0
     enough = trio.Event()
 
@@ -215,7 +215,7 @@ async def test_of_three_servers_one_may_die_at_any_time(
     first, second = make_bus(1, cluster[0]), make_bus(2, cluster[1])
     await nursery.start(first.run)
     await nursery.start(second.run)
-    await until(lambda: len(first._servers.after(None)) == 3)
+    await until(lambda: len(first._servers.list_after(None)) == 3)
     asked, longest = 0, 0.0
 
     async with trio.open_nursery() as asking:
@@ -248,9 +248,9 @@ async def test_servers_that_join_a_cluster_later_are_known_too(
     try:
         first = make_bus(1, servers[0].start())
         await nursery.start(first.run)
-        assert len(first._servers.after(None)) == 1
+        assert len(first._servers.list_after(None)) == 1
         servers[1].start()
-        await until(lambda: len(first._servers.after(None)) == 2)
+        await until(lambda: len(first._servers.list_after(None)) == 2)
         nursery.cancel_scope.cancel()
     finally:
         for server in servers:

@@ -73,19 +73,19 @@ def test_servers_that_are_told_of_are_bounded_and_signed_in_to_as_their_teller()
     [given] = read_options("tls://me:pw@nats.example").servers
     servers = NatsServers([given])
     servers.note(["10.0.0.1:4222", "b.example:4223", "nats.example:4222", "10.0.0.1:4222"], given)
-    told = servers.after(given)
+    told = servers.list_after(given)
     assert told == [
         NatsServer("10.0.0.1", 4222, True, "nats.example", "me", "pw"),
         NatsServer("b.example", 4223, True, "b.example", "me", "pw"),
         given,
     ]
-    assert servers.after(told[0]) == [told[1], given, told[0]]
-    assert servers.after(None) == [given, told[0], told[1]]
+    assert servers.list_after(told[0]) == [told[1], given, told[0]]
+    assert servers.list_after(None) == [given, told[0], told[1]]
 
     servers.note([f"h{number}:1" for number in range(1000)], given)
-    assert len(servers.after(None)) == SERVERS_MAX
+    assert len(servers.list_after(None)) == SERVERS_MAX
     servers.note(["", ":4222", "x:port", "x:99999", "evil@x:1", "[::1"], given)
-    assert servers.after(None) == [given]
+    assert servers.list_after(None) == [given]
 
 
 def test_a_seed_gives_the_public_key_and_signatures_that_verify() -> None:

@@ -152,12 +152,12 @@ async def test_members_are_free_when_a_running_server_discards_their_room(
     async with open_admin_context(settings) as context:
         _, room_id = await furnish(context)
         rooms = context.world.rooms
-        (host,) = rooms.index.members_of(room_id)
+        (host,) = rooms.index.get_members(room_id)
         await trio.to_thread.run_sync(execute, database_url, SPOIL, room_id)
         rooms.directory.discard(room_id)
-        assert rooms.index.seat_of(host) == room_id
+        assert rooms.index.find_seat(host) == room_id
         await run(context, room_messages.DiscardRoom(room_id=room_id))
-        assert rooms.index.seat_of(host) is None
+        assert rooms.index.find_seat(host) is None
 
 
 async def test_the_commands_do_it_beside_a_server_and_without_one(

@@ -204,7 +204,7 @@ async def test_private_settings_are_kept_and_their_secret_is_not_told(
         with pytest.raises(OperationRefused, match="no game 99"):
             await run(context, messages.ChangeGameSettings(game_id=99))
     async with opened(data_dir, database_url) as context:
-        kept = await context.world.games.ref(game_id).ask(ReadGameSettings())
+        kept = await context.world.games.get_ref(game_id).ask(ReadGameSettings())
         assert (kept.steam_app_id, kept.steam_publisher_key) == (480, secret)
         ask = messages.ChangeGameSettings(game_id=game_id, removed=["steam_publisher_key"])
         assert await run(context, ask) == messages.GameSettings(
@@ -236,7 +236,7 @@ async def test_documents_are_shown_as_they_are_stored(data_dir: Path, database_u
     document = b'{"z":1, "a":12345678901234567890123, "f":1.50}'
     async with opened(data_dir, database_url) as context:
         keys = await new_game(context)
-        await context.world.games.ref(keys.game_id).ask(ReplaceGameDocument(document))
+        await context.world.games.get_ref(keys.game_id).ask(ReplaceGameDocument(document))
         shown = await run(context, messages.ShowGame(game_id=keys.game_id))
         assert document in msgspec.json.encode(shown)
 

@@ -32,7 +32,7 @@ def write(folder: BackupFolder, now: float) -> Path:
 
 
 def told(service: BackupService) -> dict[str, float]:
-    samples = list(service.samples())
+    samples = list(service.read_samples())
     return {each.name: each.value for each in samples if not isinstance(each.value, Histogram)}
 
 
@@ -65,12 +65,12 @@ def test_other_periods_are_refused(text: str) -> None:
 
 def test_the_newest_are_kept_and_only_files_of_the_schedule_removed(tmp_path: Path) -> None:
     folder = BackupFolder(tmp_path, keep=2)
-    assert folder.newest() is None
+    assert folder.find_newest() is None
     written = [write(folder, NOON + hour * HOUR).name for hour in range(4)]
     foreign = ["greenroom-20200101T000000Z.zip", "before.zip", "greenroom-20200101T000000Z.zip.txt"]
     for name in foreign:
         (tmp_path / name).touch()
-    assert folder.newest() == NOON + 3 * HOUR
+    assert folder.find_newest() == NOON + 3 * HOUR
     assert folder.prune() == written[:2]
     assert backups(tmp_path) == sorted([*written[2:], *foreign[:2]])
     assert folder.prune() == []
@@ -93,7 +93,7 @@ def test_a_damaged_list_is_told_and_nothing_is_removed(tmp_path: Path) -> None:
     folder = BackupFolder(tmp_path, keep=1)
     paths = [write(folder, NOON), write(folder, NOON + HOUR)]
     (tmp_path / LIST_NAME).write_text("[1")
-    for attempt in (folder.newest, folder.prune, lambda: folder.begin(NOON)):
+    for attempt in (folder.find_newest, folder.prune, lambda: folder.begin(NOON)):
         with pytest.raises(OperationRefused, match="is damaged: move it away"):
             attempt()
     assert all(path.exists() for path in paths)
@@ -107,7 +107,7 @@ def test_what_a_killed_backup_left_is_removed_by_the_next(tmp_path: Path) -> Non
     foreign.touch()
     write(folder, NOON + HOUR)
     assert (half.exists(), foreign.exists()) == (False, True)
-    assert folder.newest() == NOON + HOUR
+    assert folder.find_newest() == NOON + HOUR
 
 
 @pytest.mark.parametrize("place", ["none", "file"])

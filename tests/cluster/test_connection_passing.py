@@ -32,7 +32,7 @@ class End:
         self.send_taken.send_nowait((connected, peer, moves))
 
     def count(self, outcome: str) -> object:
-        [count] = [s.value for s in self.passing.samples() if s.labels["outcome"] == outcome]
+        [count] = [s.value for s in self.passing.read_samples() if s.labels["outcome"] == outcome]
         return count
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:

@@ -78,7 +78,7 @@ async def test_an_answer_is_the_owners_to_the_byte(
     there = await cluster.ingress.answer(method, path, body, **more)
 
     assert shown(there) == shown(here)
-    assert cluster.ingress.arena.world.games.active(cluster.owner.arena.game.game_id) is None
+    assert cluster.ingress.arena.world.games.find_active(cluster.owner.arena.game.game_id) is None
 
 
 async def test_players_and_owners_are_recognized(
@@ -326,7 +326,7 @@ async def test_a_call_finds_an_owner_that_its_ingress_has_not_heard_of(
     async with open_cluster(3) as cluster:
         third = cluster.nodes[2]
         cluster.give(cluster.shard, third, tell=False)
-        cluster.owner.shards.note_owner(cluster.shard, 3, third.shards.epoch_of(cluster.shard))
+        cluster.owner.shards.note_owner(cluster.shard, 3, third.shards.get_epoch(cluster.shard))
         third.trouble.error = Gone()
 
         answer = await cluster.ingress.answer(*TROUBLE)
@@ -334,7 +334,7 @@ async def test_a_call_finds_an_owner_that_its_ingress_has_not_heard_of(
         assert answer.status == 404
         assert third.trouble.calls == 1
         assert cluster.owner.trouble.calls == 0
-        assert cluster.ingress.shards.owner_of(cluster.shard) == 3
+        assert cluster.ingress.shards.find_owner(cluster.shard) == 3
 
 
 async def test_calls_wait_while_a_shard_moves(autojump_clock: MockClock, cluster: Cluster) -> None:

@@ -41,7 +41,7 @@ def made(*, trusted: bool = True) -> tuple[Guard, HandClock, list[str]]:
     guard = Guard(LEASE, clock)
     guard.stop_with(lambda: stopped.append("stopped"))
     if trusted:
-        assert guard.note_renewed(guard.moment())
+        assert guard.note_renewed(guard.read_clock())
     return guard, clock, stopped
 
 
@@ -68,7 +68,7 @@ async def test_the_guard_stops_before_the_first_task_of_the_pass() -> None:
 def test_trust_counts_from_the_moment_before_the_renewal_was_sent() -> None:
     guard, clock, _ = made(trusted=False)
     assert not guard.is_trusted
-    sent_at = guard.moment()
+    sent_at = guard.read_clock()
     clock.now += 1.5  # the answer was slow
     assert guard.note_renewed(sent_at)
     assert guard.seconds_left == pytest.approx(0.9)
@@ -78,21 +78,21 @@ def test_trust_counts_from_the_moment_before_the_renewal_was_sent() -> None:
 
 def test_a_renewal_whose_answer_comes_too_late_is_worth_nothing() -> None:
     guard, clock, stopped = made()
-    sent_at = guard.moment()
+    sent_at = guard.read_clock()
     clock.now += 2.4
     guard.after_io_wait(0)
     assert stopped
     assert not guard.note_renewed(sent_at)
     assert not guard.is_trusted
-    assert guard.note_renewed(guard.moment())
+    assert guard.note_renewed(guard.read_clock())
     assert guard.is_trusted
 
 
 def test_answers_in_the_wrong_order_never_shorten_trust() -> None:
     guard, clock, _ = made()
-    first = guard.moment()
+    first = guard.read_clock()
     clock.now += 1.0
-    assert guard.note_renewed(guard.moment())
+    assert guard.note_renewed(guard.read_clock())
     assert guard.note_renewed(first)
     assert guard.seconds_left == pytest.approx(2.4)
 
@@ -103,7 +103,7 @@ def test_everything_is_stopped_once_and_again_after_the_next_renewal() -> None:
         clock.now += 3.0
         guard.after_io_wait(0)
         guard.after_io_wait(0)
-        assert guard.note_renewed(guard.moment())
+        assert guard.note_renewed(guard.read_clock())
     assert len(stopped) == 3
 
 
@@ -118,7 +118,7 @@ def test_a_part_that_cannot_be_stopped_keeps_no_other_from_it(
 
     guard.stop_with(fail)
     guard.stop_with(lambda: stopped.append("the other"))
-    guard.note_renewed(guard.moment())
+    guard.note_renewed(guard.read_clock())
     clock.now += 2.5
     guard.after_io_wait(0)
     assert stopped == ["the other"]
@@ -138,12 +138,12 @@ def test_while_nobody_can_take_over_trust_goes_on() -> None:
     for _ in range(20):
         clock.now += 0.5
         guard.after_io_wait(0)
-        assert guard.note_unreachable_for_all(guard.moment(), 1.0)
+        assert guard.note_unreachable_for_all(guard.read_clock(), 1.0)
     assert not stopped
     clock.now += 1.1
     guard.after_io_wait(0)
     assert stopped
-    assert not guard.note_unreachable_for_all(guard.moment(), 1.0)
+    assert not guard.note_unreachable_for_all(guard.read_clock(), 1.0)
 
 
 async def test_whoever_waits_is_told_of_the_loss() -> None:

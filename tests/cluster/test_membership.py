@@ -114,16 +114,16 @@ async def test_nodes_tell_each_other_how_many_rooms_their_shards_have(
     autojump_clock: Clock,
 ) -> None:
     async with running(2) as (_, (one, two)):
-        full, quiet = one.shards.shards_of(one.node_id)[:2]
-        assert two.shards.rooms_in(full) == 0
+        full, quiet = one.shards.list_shards_of(one.node_id)[:2]
+        assert two.shards.count_rooms_in(full) == 0
         one.residents.rooms = {full: 7}
         await trio.sleep(1.0)
-        assert two.shards.rooms_in(full) == 7
-        assert two.shards.rooms_in(quiet) == 0
-        assert one.shards.rooms_in(full) is None
+        assert two.shards.count_rooms_in(full) == 7
+        assert two.shards.count_rooms_in(quiet) == 0
+        assert one.shards.count_rooms_in(full) is None
         await one.kill()
         await seconds_until(lambda: two.shards.is_mine(full))
-        assert two.shards.rooms_in(full) is None
+        assert two.shards.count_rooms_in(full) is None
 
 
 # Dying.
@@ -146,7 +146,7 @@ async def test_shards_that_calls_wait_for_are_opened_before_all_others(
 ) -> None:
     async with running(2) as (cluster, (one, two)):
         cluster.sizes = dict.fromkeys(range(SHARDS), 300)  # a group of 64 takes 4.8 s to bring up
-        last = two.shards.shards_of(two.node_id)[-1]
+        last = two.shards.list_shards_of(two.node_id)[-1]
         await two.kill(session_lingers=True)
         one.shards.note_gone(two.node_id)
         async with trio.open_nursery() as nursery:
@@ -181,7 +181,7 @@ async def test_calls_that_learn_that_a_node_is_gone_wait_before_anything_is_open
         opener = ShardOpener(shards, residents, guard, lambda _: None)
 
         async def call(shards: ShardMap[NodeRow] = shards) -> None:
-            while shards.owner_of(900) == 2:  # it is asked again and again
+            while shards.find_owner(900) == 2:  # it is asked again and again
                 await shards.wait_changed()
             assert await shards.wait_for_owner(900, 1.0) == 1
 
@@ -486,7 +486,7 @@ async def test_whoever_judged_without_eyes_of_their_own_would_bury_the_others(
     def all_seeing(_: object) -> Connectivity:
         return Connectivity(60.0, 60.0)
 
-    monkeypatch.setattr(ConnectivityMonitor, "lately", all_seeing)
+    monkeypatch.setattr(ConnectivityMonitor, "read_connectivity", all_seeing)
     async with running(3) as (cluster, nodes):
         owners = dict(cluster.database.owners)
         for node in nodes:

@@ -96,7 +96,7 @@ class Half:
         assert self.stage is not None
         return (
             room_id in self.has_rooms
-            or self.stage.arena.world.rooms.index.game_of(room_id) is not None
+            or self.stage.arena.world.rooms.index.find_game(room_id) is not None
         )
 
 
@@ -172,8 +172,8 @@ async def test_a_member_speaks_through_the_other_node() -> None:
         await bob.expect("sent")
         assert len((await bob.expect("receive"))["data"]) == 30_000
 
-        assert pair.there.hub.statistics().members == 2
-        assert pair.here.hub.statistics().members == 0
+        assert pair.there.hub.read_statistics().members == 2
+        assert pair.here.hub.read_statistics().members == 0
         assert pair.ingress.relay.relayed == 1
     await until(lambda: pair.here.port.connections == pair.there.port.connections == 0)
 
@@ -224,7 +224,7 @@ async def test_what_a_client_missed_is_replayed_through_the_other_node() -> None
             connection_id = (await ada.expect("connected"))["data"]["connection_id"]
             await bob.say("first")
             await ada.expect("receive")
-        await until(lambda: pair.there.hub.statistics().members == 1)
+        await until(lambda: pair.there.hub.read_statistics().members == 1)
         await bob.say("second")
         async with pair.dial(0, f"?resume={connection_id}.1") as ada:
             await ada.expect("connected")

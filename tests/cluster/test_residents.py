@@ -158,7 +158,7 @@ async def test_all_partitions_of_a_game_are_handed_over_together_and_nothing_is_
         shards = arena.memory.all_games[arena.game.game_id].shards
         parted = here.residents.hand_over(dict.fromkeys(shards, 5_000), 2)
         assert sorted(await parted.settle()) == sorted(shards)
-        assert not [host for host in hosts if node.world.rooms.index.seat_of(host.player_id)]
+        assert not [host for host in hosts if node.world.rooms.index.find_seat(host.player_id)]
 
 
 def arena_at(node: Node, arena: Arena) -> Arena:
@@ -202,7 +202,7 @@ async def test_without_a_lease_no_turn_runs_and_every_connection_is_closed(
     host = await come(arena)
     room_id = (await create_room(here.node.world, arena.game.game, host.player, room())).room_id
     here.hub.attach(room_id, host.player_id, link := FakeLink("one"), None)
-    ref = here.node.world.rooms.directory.ref(room_id)
+    ref = here.node.world.rooms.directory.get_ref(room_id)
     here.residents.suspend(list(range(SHARDS)))
     assert link.closed == (1013, "Overload")
     with pytest.raises(Moved):

@@ -36,11 +36,11 @@ def test_a_shard_of_our_own_is_served_once_it_is_open() -> None:
     shards.open([7])
     assert not shards.wants_opening(7)
     assert shards.is_mine(7)
-    assert shards.owned() == {7: 10}
+    assert shards.list_owned() == {7: 10}
     shards.note_owner(7, OTHER, 11)
     assert not shards.is_mine(7)
     assert not shards.owns(7)
-    assert shards.owner_of(7) == OTHER
+    assert shards.find_owner(7) == OTHER
 
 
 def test_a_shard_of_another_cannot_be_opened() -> None:
@@ -62,17 +62,17 @@ def test_old_news_never_replace_newer_ones(epochs: list[int]) -> None:
     shards = make()
     for epoch in epochs:
         shards.note_owner(7, 100 + epoch, epoch)
-    assert shards.owner_of(7) == 108
-    assert shards.epoch_of(7) == 8
+    assert shards.find_owner(7) == 108
+    assert shards.get_epoch(7) == 8
     assert not shards.note_owner(7, 999, 8)
 
 
 def test_what_nobody_owns_has_no_owner() -> None:
     shards = make()
-    assert shards.owner_of(7) is None
+    assert shards.find_owner(7) is None
     shards.note_owner(7, NOBODY, 3)
-    assert shards.owner_of(7) is None
-    assert shards.owners() == {}
+    assert shards.find_owner(7) is None
+    assert shards.list_owners() == {}
 
 
 def test_a_node_that_is_gone_owns_nothing_that_could_be_asked() -> None:
@@ -80,15 +80,15 @@ def test_a_node_that_is_gone_owns_nothing_that_could_be_asked() -> None:
     shards.note_nodes([Row(ME), Row(OTHER, "b")])
     shards.note_owners({7: (OTHER, 10), 8: (THIRD, 11)})
     shards.note_gone(OTHER)
-    assert shards.owner_of(7) is None
-    assert shards.address_of(OTHER) is None
-    assert shards.owner_of(8) == THIRD
-    assert shards.shards_of(OTHER) == [7]
-    assert [node.node_id for node in shards.nodes()] == [ME]
+    assert shards.find_owner(7) is None
+    assert shards.find_node(OTHER) is None
+    assert shards.find_owner(8) == THIRD
+    assert shards.list_shards_of(OTHER) == [7]
+    assert [node.node_id for node in shards.iterate_nodes()] == [ME]
     shards.note_nodes([Row(ME), Row(OTHER, "late news")])
-    assert shards.owner_of(7) is None
+    assert shards.find_owner(7) is None
     shards.note_owner(7, THIRD, 12)
-    assert shards.owner_of(7) == THIRD
+    assert shards.find_owner(7) == THIRD
 
 
 def test_what_is_gone_is_forgotten_when_nothing_names_it_any_more() -> None:

@@ -10,5 +10,5 @@ from greenroom.http.metrics import Metrics, Sample
 async def test_a_flag_is_told_as_a_number() -> None:
     metrics = Metrics()
     metrics.add_source(lambda: [Sample("greenroom_flag", "A flag.", True)])
-    told = MetricsTold("a", await metrics.families())
+    told = MetricsTold("a", await metrics.collect_families())
     assert reader([MetricsTold])(pack(told)) == told

@@ -103,7 +103,7 @@ class Member:
     """A node with a storage of its own."""
 
     def __init__(self, url: str, network: MemoryNetwork, expected: int) -> None:
-        identity = NodeIdentity.this_process("node")
+        identity = NodeIdentity.describe_this_process("node")
         self.storage = Storage(url, identity=identity, alone=False)
         self._network = network
         self._expected = expected
@@ -170,7 +170,7 @@ async def test_nodes_share_the_shards_and_survive_each_other(database_url: str) 
         assert two.fenced
         await until(lambda: len(one.opened()) + len(three.opened()) == SHARDS)
         assert not one.opened() & three.opened()
-        await until(lambda: one.shards.owners() == three.shards.owners())
+        await until(lambda: one.shards.list_owners() == three.shards.list_owners())
         rows = select(database_url, "SELECT node_id, ended_at IS NULL FROM nodes ORDER BY 1")
         assert rows == [(one.node_id, True), (dead, False), (three.node_id, True)]
 
@@ -222,12 +222,12 @@ async def test_who_connects_while_their_room_is_only_being_loaded_is_not_served_
         parent_told=lambda: None,
     )
     async with trio.open_nursery() as nursery:
-        system = ActorSystem(settings, database_url, studio, None, options.identity())
+        system = ActorSystem(settings, database_url, studio, None, options.make_identity())
         await nursery.start(system.storage.run)
-        relay = Clustering(settings, options, system, system.keeper(studio)).relay(None)
+        relay = Clustering(settings, options, system, system.make_keeper(studio)).relay(None)
         await nursery.start(system.rooms.run)
         rooms = system.world.rooms.directory
-        rooms.ref(ROOM_ID).notify(NoteConnection(1, False))
-        assert rooms.active(ROOM_ID) is not None
+        rooms.get_ref(ROOM_ID).notify(NoteConnection(1, False))
+        assert rooms.find_active(ROOM_ID) is not None
         assert not relay.is_here(ROOM_ID + "0" * 32)
         nursery.cancel_scope.cancel()

@@ -26,7 +26,7 @@ GAME = {
 
 def ask(pages: DemoSite, path: str, **headers: str) -> Answer:
     request = Request("GET", path, "", headers, b"", "127.0.0.1")
-    answer = pages.pages()[path](request)
+    answer = pages.make_pages()[path](request)
     assert isinstance(answer, Answer)
     return answer
 
@@ -38,7 +38,7 @@ def make_site(data_dir: Path, **settings: object) -> DemoSite:
 def test_every_file_of_the_page_is_served_with_its_type_and_a_policy(tmp_path: Path) -> None:
     pages = make_site(tmp_path)
     kinds = {}
-    for path in set(pages.pages()) - {"/demo/about.json"}:
+    for path in set(pages.make_pages()) - {"/demo/about.json"}:
         answer = ask(pages, path)
         headers = dict(answer.headers)
         assert answer.status == 200
@@ -88,20 +88,20 @@ def test_phones_are_told_an_address_that_they_can_reach(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(site, "_own_address", lambda: "192.168.1.5")
-    assert make_site(tmp_path, **settings).phone_address(HERE) == address
+    assert make_site(tmp_path, **settings).find_phone_address(HERE) == address
 
 
 def test_a_machine_without_a_network_tells_phones_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "_own_address", lambda: None)
-    assert make_site(tmp_path, host="0.0.0.0").phone_address(HERE) is None
+    assert make_site(tmp_path, host="0.0.0.0").find_phone_address(HERE) is None
 
 
 def test_an_address_has_no_port_where_it_needs_none(tmp_path: Path) -> None:
     demo = make_site(tmp_path, host="192.168.1.9")
-    assert demo.phone_address("https://192.168.1.9") == "https://192.168.1.9/demo"
-    assert demo.phone_address("http://[fd00::1]:80") == "http://[fd00::1]:80/demo"
+    assert demo.find_phone_address("https://192.168.1.9") == "https://192.168.1.9/demo"
+    assert demo.find_phone_address("http://[fd00::1]:80") == "http://[fd00::1]:80/demo"
 
 
 def test_the_ready_file_names_the_page_and_holds_no_key() -> None:
@@ -113,13 +113,13 @@ def test_the_ready_file_names_the_page_and_holds_no_key() -> None:
         demo=f"{HERE}/demo",
         first_game=FirstGame(**GAME),  # type: ignore[arg-type]
     )
-    assert json.loads(ready.line())["demo"] == f"{HERE}/demo"
-    assert b"gr_a" not in ready.line()
+    assert json.loads(ready.encode_line())["demo"] == f"{HERE}/demo"
+    assert b"gr_a" not in ready.encode_line()
 
 
 def test_the_page_believes_only_the_server(tmp_path: Path) -> None:
     pages = make_site(tmp_path)
-    own = [path for path in pages.pages() if path.endswith(".js") and "/sdk/" not in path]
+    own = [path for path in pages.make_pages() if path.endswith(".js") and "/sdk/" not in path]
     sources = [ask(pages, path).body.decode() for path in own]
     hearing = [source for source in sources if 'room.on("message"' in source]
     assert hearing

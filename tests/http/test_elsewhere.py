@@ -91,7 +91,7 @@ async def test_a_turn_that_met_a_move_is_sent_on(stage: DispatchKit, others: Oth
 
 def own(arena: Arena) -> tuple[OwnedShards, int]:
     """Let the arena's node be one of several that owns the game's shard alone."""
-    owned, shard = OwnedShards(), arena.world.ledger.shard_of(arena.game.game_id)
+    owned, shard = OwnedShards(), arena.world.ledger.get_shard(arena.game.game_id)
     owned.gain(shard, 1)
     arena.world.ownership = owned
     return owned, shard

@@ -195,9 +195,10 @@ def _is_ranked_quickly(document: bytes) -> bool:
         boards.open(1, ("a", "A", *fields), 0.0).complete()
     with _undisturbed():
         took = [
-            _cpu_seconds(partial(read, document, b"{}")) for read in boards.readers(1).of(document)
+            _cpu_seconds(partial(read, document, b"{}"))
+            for read in boards.get_readers(1).choose(document)
         ]
-        keys = boards.readers(1).read(document, b"{}")
+        keys = boards.get_readers(1).read(document, b"{}")
         took.append(_cpu_seconds(lambda: boards.put_keys(1, 1, keys)))
     return max(took) < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())
 

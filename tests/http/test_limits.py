@@ -62,7 +62,7 @@ def test_looking_costs_nothing_and_says_what_a_charge_would(rate: Rate, steps: l
     limiter, now = Limiter(rate), 0.0
     for step in steps:
         now += step
-        looked = [limiter.wait_seconds("a", now) for _ in range(3)]
+        looked = [limiter.compute_wait_seconds("a", now) for _ in range(3)]
         assert looked == [limiter.charge("a", now)] * 3
 
 
@@ -142,9 +142,9 @@ def test_what_is_owed_is_a_debt_whatever_is_left() -> None:
     limiter = Limiter(Rate(1.0, 2.0))
     assert limiter.charge("a", 0.0) == limiter.charge("a", 0.0) == 0.0
     limiter.owe("a", 0.0, 10)
-    assert limiter.wait_seconds("a", 0.0) == pytest.approx(11.0)
+    assert limiter.compute_wait_seconds("a", 0.0) == pytest.approx(11.0)
     limiter.owe("a", 100.0, 10)  # nothing is left of the debt, and so it begins anew
-    assert limiter.wait_seconds("a", 100.0) == pytest.approx(9.0)
+    assert limiter.compute_wait_seconds("a", 100.0) == pytest.approx(9.0)
 
 
 @pytest.mark.parametrize("factor", [0.01, 1.0, 2.0])
@@ -152,15 +152,17 @@ def test_the_factor_multiplies_every_limit(factor: float) -> None:
     limits = CallLimits(LimitSettings(rate_limit_factor=factor))
     plain = CallLimits()
     for name in RATE_CLASSES:
-        for rate, usual in zip(limits.of(name).rates, plain.of(name).rates, strict=True):
+        for rate, usual in zip(
+            limits.get_class(name).rates, plain.get_class(name).rates, strict=True
+        ):
             assert (rate is None) == (usual is None)
             if rate is not None and usual is not None:
                 assert rate.per_second == pytest.approx(usual.per_second * factor)
                 assert rate.burst == pytest.approx(max(1.0, usual.burst * factor))
     for _ in range(int(50 * 20 * factor)):
-        assert limits.of("read").admit("b", 0.0) == 0
+        assert limits.get_class("read").admit("b", 0.0) == 0
         limits.note_failed_token("b", 0.0)
-    assert limits.of("read").admit("b", 0.0) >= 1
+    assert limits.get_class("read").admit("b", 0.0) >= 1
     assert limits.refused == {"failed tokens by address": 1}
 
 
@@ -171,7 +173,7 @@ def test_every_setting_is_a_limit_with_the_same_default() -> None:
 
 
 def test_registering_is_free_for_fifty_a_second() -> None:
-    register = CallLimits().of("register")
+    register = CallLimits().get_class("register")
 
     assert not any(register.admit("a", number / 50) for number in range(20_000))
 
@@ -179,7 +181,7 @@ def test_registering_is_free_for_fifty_a_second() -> None:
 @pytest.mark.parametrize(("members", "seconds"), [(16, 30), (400, 5)])
 def test_the_start_burst_passes_from_one_address(members: int, seconds: int) -> None:
     """Every player polls `current` 20 times a second, and reads their room as often beside it."""
-    read, write, now = CallLimits().of("read"), CallLimits().of("write"), 0.0
+    read, write, now = CallLimits().get_class("read"), CallLimits().get_class("write"), 0.0
     for tick in range(20 * seconds):
         now = tick / 20
         for player_id in range(members):
@@ -191,7 +193,7 @@ def test_the_start_burst_passes_from_one_address(members: int, seconds: int) -> 
 
 
 def test_a_player_is_limited_wherever_they_call_from() -> None:
-    account = CallLimits().of("account")
+    account = CallLimits().get_class("account")
     admitted = sum(account.admit_player(1, 0.0) == 0 for _ in range(200))
 
     assert admitted == 100
@@ -201,7 +203,7 @@ def test_a_player_is_limited_wherever_they_call_from() -> None:
 
 def test_a_call_with_a_large_body_counts_for_several():
     assert [units_of(size) for size in (0, 16_383, 16_384, 1 << 20)] == [1, 1, 2, 65]
-    write = CallLimits().of("write")
+    write = CallLimits().get_class("write")
     admitted = sum(write.admit_player(1, 0.0, 17) == 0 for _ in range(200))
     assert admitted == 59  # 17 x 59 is just above a burst of 1,000
     assert write.admit_player(1, 0.0) == 1
@@ -211,7 +213,7 @@ def test_a_call_with_a_large_body_counts_for_several():
 
 def test_a_large_answer_counts_for_several_once_it_is_known():
     assert [units_of_answer(size) for size in (0, 16_383, 16_384, 1 << 20)] == [0, 0, 1, 64]
-    read, now = CallLimits().of("read"), 0.0
+    read, now = CallLimits().get_class("read"), 0.0
     answered = 0
     while read.admit("school", now) == 0 and read.admit_player(1, now) == 0:
         read.owe("school", 1, now, 64)
@@ -232,14 +234,14 @@ def test_a_newcomer_who_shares_an_allowance_owes_there():
 
 
 def test_censoring_is_limited_by_game_and_address_each_for_itself() -> None:
-    censor = CallLimits().of("censor")
+    censor = CallLimits().get_class("censor")
     admitted = sum(censor.admit_game_address(1, "a", 0.0) == 0 for _ in range(5_000))
 
     assert admitted == 400
     assert censor.admit_game_address(1, "a", 0.0) == 1
     assert censor.admit_game_address(2, "a", 0.0) == 0
     assert censor.admit_game_address(1, "b", 0.0) == 0
-    assert CallLimits().of("read").admit_game_address(1, "a", 0.0) == 0
+    assert CallLimits().get_class("read").admit_game_address(1, "a", 0.0) == 0
 
 
 def test_connections_are_limited_by_address() -> None:
@@ -268,7 +270,7 @@ def test_the_realtime_port_has_its_own_limit_and_shares_that_of_failed_tokens() 
         limits.note_failed_token("203.0.113.7", 9.0)
     assert limits.admit_realtime("203.0.113.7", 10.0) == 0
     limits.note_failed_token("203.0.113.7", 10.0)
-    assert limits.of("read").admit("203.0.113.7", 10.0) == 1
+    assert limits.get_class("read").admit("203.0.113.7", 10.0) == 1
     assert limits.admit_realtime("203.0.113.7", 10.0) == 1
     assert limits.refused == {
         "realtime connections by address": 2,
@@ -279,4 +281,4 @@ def test_the_realtime_port_has_its_own_limit_and_shares_that_of_failed_tokens() 
 def test_a_tiny_factor_still_admits_somebody() -> None:
     limits = CallLimits(LimitSettings(rate_limit_factor=1e-9))
 
-    assert limits.of("register").admit("a", sys.float_info.epsilon) == 0
+    assert limits.get_class("register").admit("a", sys.float_info.epsilon) == 0

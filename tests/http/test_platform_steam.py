@@ -38,7 +38,7 @@ def steam() -> Iterator[SteamServer]:
 
 def game_on(provider: Steam, **changes: Any) -> SteamGame:
     settings = GameSettings(steam_app_id=APP_ID, steam_publisher_key=KEY)
-    game = provider.platform(msgspec.structs.replace(settings, **changes))
+    game = provider.find_platform(msgspec.structs.replace(settings, **changes))
     assert game is not None
     return game
 
@@ -58,7 +58,7 @@ def test_a_game_needs_both_of_steams_settings():
         GameSettings(steam_app_id=480),
         GameSettings(steam_publisher_key=KEY),
     ):
-        assert provider.platform(settings) is None
+        assert provider.find_platform(settings) is None
 
 
 async def test_a_good_ticket_says_whose_it_is(game: SteamGame, steam: SteamServer):
@@ -265,10 +265,10 @@ async def test_a_wrong_key_is_the_operators_business_and_no_secret_is_logged(
 
 async def test_a_persona_is_told_or_not_but_never_an_error(game: SteamGame, steam: SteamServer):
     user = PlatformUser("steam", STEAM_ID)
-    assert await game.persona_name(user) is None
+    assert await game.fetch_persona_name(user) is None
     steam.personas[STEAM_ID] = "Gabe ⚙"
-    assert await game.persona_name(user) == "Gabe ⚙"
+    assert await game.fetch_persona_name(user) == "Gabe ⚙"
     steam.answer_bytes(b"busy", 503)
-    assert await game.persona_name(user) is None
+    assert await game.fetch_persona_name(user) is None
     steam.answer_json({"response": {"players": [{"steamid": "1", "personaname": "Else"}]}})
-    assert await game.persona_name(user) is None
+    assert await game.fetch_persona_name(user) is None

@@ -326,7 +326,7 @@ def an_entry_is_lost_when_the_server_ends(patch: Patch) -> None:
 
 def a_crash_leaves_what_it_has_applied(patch: Patch) -> None:
     async def load(self: Any, key: str) -> Any:
-        return self.actor(seen[key]) if key in seen else await sound(self, key)
+        return self.make_actor(seen[key]) if key in seen else await sound(self, key)
 
     def apply(self: RoomActor, event: Event) -> None:
         sound_apply(self, event)

@@ -59,24 +59,24 @@ class Game:
 
     async def leave(self, one: int, other: int) -> None:
         player_id = self.players[one].player_id
-        key = self.world.seats.room_of(player_id)
+        key = self.world.seats.find_room(player_id)
         if key is None:
             await leave_lobby(self.world, player_id)
         else:
-            await self.world.rooms.directory.ref(key).ask(LeaveRoom(player_id))
+            await self.world.rooms.directory.get_ref(key).ask(LeaveRoom(player_id))
 
     async def say(self, one: int, other: int) -> None:
         player_id = self.players[one].player_id
-        key = self.world.seats.room_of(player_id)
+        key = self.world.seats.find_room(player_id)
         if key is not None:
             command = SendUpdates(player_id, read_targets("all", None), "n", b"{}")
-            await self.world.rooms.directory.ref(key).ask(command)
+            await self.world.rooms.directory.get_ref(key).ask(command)
 
     async def stop(self, one: int, other: int) -> None:
         player_id = self.players[one].player_id
-        key = self.world.seats.room_of(player_id)
+        key = self.world.seats.find_room(player_id)
         if key is not None:
-            await self.world.rooms.directory.ref(key).ask(StopRoom(player_id))
+            await self.world.rooms.directory.get_ref(key).ask(StopRoom(player_id))
 
     async def open_lobby(self, one: int, other: int) -> None:
         wanted = lobby(join_by_requests=other % 2 == 0)

@@ -158,7 +158,7 @@ def changes_are_made_in_another_order(patch: Patch) -> None:
         for number in reversed(results):
             await self._deliver(room_id, number, results[number])
 
-    patch.setattr(BehaviourService, "_deliver_of", deliver_of)
+    patch.setattr(BehaviourService, "_deliver_all", deliver_of)
 
 
 def a_change_is_not_ordered(patch: Patch) -> None:
@@ -251,7 +251,7 @@ def memory_is_not_what_is_stored(patch: Patch) -> None:
 
 def rooms_are_not_told(patch: Patch) -> None:
     patch.setattr(BehaviourService, "tell_stats", lambda *_: None)
-    patch.setattr(PlayerIndex, "stats_of", lambda *_: (b"{}", ""))
+    patch.setattr(PlayerIndex, "find_stats", lambda *_: (b"{}", ""))
 
 
 def decide_otherwise(patch: Patch, change: Callable[[Any], Any]) -> None:

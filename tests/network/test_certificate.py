@@ -47,8 +47,8 @@ async def test_new_connections_get_a_renewed_certificate_and_the_others_go_on(
     certificate = certificate_of(authority)
     await nursery.start(certificate.run)
     async with (
-        serving(tls=certificate.http, server=server) as running,
-        open_stage(tls=certificate.realtime) as stage,
+        serving(tls=certificate.get_http_context, server=server) as running,
+        open_stage(tls=certificate.get_realtime_context) as stage,
     ):
         plain = await trio.open_tcp_stream("127.0.0.1", running.port)
         kept = trio.SSLStream(plain, authority.trusting(), server_hostname="localhost")
@@ -69,16 +69,16 @@ async def test_a_pair_that_does_not_match_keeps_the_old_one_and_is_told_once(
     authority: Authority, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificate = certificate_of(authority)
-    before, content = certificate.http(), authority.certificate.read_bytes()
+    before, content = certificate.get_http_context(), authority.certificate.read_bytes()
     await nursery.start(certificate.run)
     authority.certificate.write_bytes(authority.make()[0])
     with trio.fail_after(10):
         await until(lambda: certificate.is_outdated)
-    assert certificate.http() is before
+    assert certificate.get_http_context() is before
     authority.certificate.write_bytes(b"nonsense")
     with trio.fail_after(10):
         await until(lambda: "PEM" in caplog.text)
-    assert certificate.http() is before
+    assert certificate.get_http_context() is before
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(told) == 2, told
     assert "does not belong to the first certificate" in told[0]
@@ -94,11 +94,11 @@ async def test_a_reload_that_is_asked_for_waits_for_no_poll(
 ) -> None:
     certificate = certificate_of(authority, poll_seconds=3_600)
     await nursery.start(certificate.run)
-    before = certificate.http()
+    before = certificate.get_http_context()
     authority.issue()
     certificate.reload()
     with trio.fail_after(10):
-        await until(lambda: certificate.http() is not before)
+        await until(lambda: certificate.get_http_context() is not before)
     nursery.cancel_scope.cancel()
 
 
@@ -162,7 +162,7 @@ def test_a_path_that_never_ends_is_refused(authority: Authority) -> None:
 
 async def test_it_tells_what_it_shows(authority: Authority) -> None:
     certificate = certificate_of(authority)
-    async with open_stage(tls=certificate.realtime) as stage:
+    async with open_stage(tls=certificate.get_realtime_context) as stage:
         plain = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
         stream = trio.SSLStream(plain, authority.trusting(), server_hostname="localhost")
         await stream.do_handshake()

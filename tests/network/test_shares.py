@@ -57,4 +57,4 @@ def test_no_address_ever_takes_more_than_its_share(
         assert shares.take(key, amount) == expected
         if expected:
             assert shares.held <= MOST
-            assert shares.held_by(key) <= share * (MOST - shares.held)
+            assert shares.count_held(key) <= share * (MOST - shares.held)

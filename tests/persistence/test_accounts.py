@@ -183,7 +183,7 @@ async def test_games_and_those_who_are_online_are_found_by_shard(storage: Storag
     assert await online(0, 10, [7]) == [4, 8]
     assert await online(4, 2, [7, 8, 0]) == [5, 6]
     homes = DatabaseHomes(storage.loaders)
-    assert [await homes.shard_of_player(n) for n in (1, 2, 6, 8, 9)] == [0, 7, 8, 7, None]
+    assert [await homes.find_shard_of_player(n) for n in (1, 2, 6, 8, 9)] == [0, 7, 8, 7, None]
     found_player = await accounts.load_player(6)
     assert found_player is not None
     assert found_player.shard == 8

@@ -46,12 +46,12 @@ def entry(sequence: int, key: str = "a") -> JournalEntry:
 
 async def test_everything_that_waits_is_one_transaction(storage: Storage):
     committer, writer = storage.committer, FakeWriter()
-    before = storage.statistics()
+    before = storage.read_statistics()
 
     batches = [committer.submit(writer, [registered(n)]) for n in range(1, 101)]
     await batches[-1].wait(writer, 10)
 
-    after = storage.statistics()
+    after = storage.read_statistics()
     assert len({id(batch) for batch in batches}) == 1
     assert after.batches == before.batches + 1
     assert after.committed == before.committed + 100
@@ -70,7 +70,7 @@ async def test_a_transaction_is_bounded(empty_database: str, settings: StorageSe
         nursery.cancel_scope.cancel()
     session.close()
 
-    assert committer.statistics().batches == 10
+    assert committer.read_statistics().batches == 10
 
 
 async def test_what_happened_to_one_row_is_written_in_order(storage: Storage):
@@ -156,7 +156,7 @@ async def test_a_refused_row_fails_its_writer_and_nobody_else(storage: Storage):
         else:
             await batch.wait(writer, 10)
             assert player.player_data == b'{"n":1}'
-    assert storage.statistics().refused == 3
+    assert storage.read_statistics().refused == 3
 
 
 async def test_what_a_refused_writer_queued_since_fails_unwritten(storage: Storage):
@@ -236,7 +236,7 @@ async def test_presence_is_not_waited_for_and_written_soon(storage: Storage):
     batch = committer.submit(writer, [PlayerPresenceSaved(1, False, 1_700_000_500)])
 
     assert batch.settled
-    await until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.read_statistics().background_rows)
 
     async def is_written() -> bool:
         player = await storage.accounts.load_player(1)
@@ -253,7 +253,7 @@ async def test_presence_never_overwrites_what_came_after_it(storage: Storage):
         committer.submit(writer, [PlayerPresenceSaved(1, True, n)])
         committer.submit(writer, [PlayerLoggedOut(1, n)])
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
-    await until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.read_statistics().background_rows)
 
     player = await storage.accounts.load_player(1)
     assert player is not None
@@ -264,12 +264,12 @@ async def test_presence_of_many_is_written_some_at_a_time(storage: Storage):
     committer, writer = storage.committer, FakeWriter()
     batch = submit_each(committer, writer, [registered(n) for n in range(1, 1001)])
     await batch.wait(writer, 10)
-    before = storage.statistics().batches
+    before = storage.read_statistics().batches
     for n in range(1, 1001):
         committer.submit(writer, [PlayerPresenceSaved(n, False, n)])
-    await until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.read_statistics().background_rows)
 
-    await until(lambda: storage.statistics().batches == before + 4)
+    await until(lambda: storage.read_statistics().batches == before + 4)
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
     assert await storage.accounts.load_online_players(0, 10) == []
 
@@ -332,7 +332,7 @@ async def test_an_unknown_outcome_is_looked_up_and_never_repeated_blindly(
     rows = await select(connection, "SELECT sequence FROM journal ORDER BY 1")
     assert rows == [(1,), (2,), (3,)]  # a repeated insert would have been refused
     assert writer.errors == []
-    assert storage.statistics().reconnects == 1
+    assert storage.read_statistics().reconnects == 1
 
 
 async def test_a_silent_database_shuts_the_gate_and_heals(

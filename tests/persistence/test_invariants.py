@@ -44,10 +44,10 @@ async def test_nothing_joins_a_batch_that_was_settled_while_it_waits(
             await nursery.start(committer.run, session)
             batch = committer.submit(writer, [first])
             batch.settle()
-            before = committer.statistics().queued_rows
+            before = committer.read_statistics().queued_rows
             with pytest.raises(AssertionError, match="queued before its batch settles"):
                 committer.submit(writer, [second])
-            assert committer.statistics().queued_rows == before
+            assert committer.read_statistics().queued_rows == before
             batch.settled = False  # the bug is over
             nursery.cancel_scope.cancel()
     session.close()

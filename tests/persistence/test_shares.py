@@ -174,7 +174,7 @@ async def test_parts_are_written_over_and_read_by_none_but_their_home(nodes: Nod
     row = part(5, 50)
     await other.save_parts([row])
     await other.save_parts([grown := msgspec.structs.replace(row, calls=6)])
-    assert await home.stored_parts(GAME) == [(nodes.ids[1], row.stay, 50)]
+    assert await home.load_stored_parts(GAME) == [(nodes.ids[1], row.stay, 50)]
     assert await home.adopt_parts([part(0)], TODAY) == []  # it is used by who lives
     assert await other.adopt_parts([row], TODAY) == [grown]
 
@@ -192,7 +192,7 @@ async def test_a_home_adopts_what_was_left_and_what_the_dead_had(nodes: Nodes):
     adopted = msgspec.structs.replace(mine, calls=7, storage_bytes=35, written_bytes=70)
     for _ in range(2):
         assert await home.adopt_parts([mine], TODAY) == [adopted]
-    assert await home.stored_parts(GAME) == [(nodes.ids[0], mine.stay, 35)]
+    assert await home.load_stored_parts(GAME) == [(nodes.ids[0], mine.stay, 35)]
 
 
 async def test_who_does_not_have_the_home_adopts_nothing(nodes: Nodes):
@@ -215,7 +215,7 @@ async def test_what_a_game_used_before_it_had_parts_is_adopted(
         f"INSERT INTO game_usage VALUES ({GAME}, {TODAY}, 30, 300, 3)", seconds_max=10
     )
     mine = part(0)
-    assert await home.stored_parts(GAME) == [(0, 0, 300)]
+    assert await home.load_stored_parts(GAME) == [(0, 0, 300)]
     (adopted,) = await home.adopt_parts([mine], TODAY)
     assert (adopted.calls, adopted.storage_bytes, adopted.written_bytes) == (30, 300, 3)
 
@@ -224,9 +224,9 @@ async def test_parts_of_games_that_are_gone_are_passed_over(nodes: Nodes, storag
     home, row = nodes.stores[0], part(1)
     await home.save_parts([row, msgspec.structs.replace(row, game_id=999)])
     await storage.accounts.delete_game(GAME)
-    assert await home.stored_parts(GAME) == []
+    assert await home.load_stored_parts(GAME) == []
     await home.save_parts([row])
-    assert await home.stored_parts(GAME) == []
+    assert await home.load_stored_parts(GAME) == []
 
 
 async def test_a_node_that_has_ended_writes_nothing(nodes: Nodes):

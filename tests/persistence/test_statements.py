@@ -61,7 +61,7 @@ def test_every_event_of_players_games_and_pairs_is_stored():
 def test_a_queued_document_weighs_what_it_is_long():
     event = PlayerDocumentReplaced(1, 1, b"x" * 1000, 1)
 
-    assert TARGETS[type(event)].bytes_of(event) == 1200
+    assert TARGETS[type(event)].estimate_bytes(event) == 1200
 
 
 def random_event(dice: random.Random, player_id: int, number: int) -> Event:

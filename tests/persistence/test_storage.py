@@ -95,7 +95,7 @@ async def test_killing_postgres_in_mid_load_loses_nothing_acknowledged(
             await until(lambda: sum(load.acknowledged) >= wanted)  # noqa: B023 at once
         nursery.cancel_scope.cancel()
 
-    assert storage.statistics().reconnects >= 5
+    assert storage.read_statistics().reconnects >= 5
     await storage.committer.submit(writer, [registered(99)]).wait(writer, 10)
     connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
     await load.check(connection)

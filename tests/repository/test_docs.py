@@ -34,7 +34,7 @@ def test_the_page_about_limits_has_every_class_and_the_class_of_every_endpoint()
     page = (ROOT / "docs" / "reference" / "limits.md").read_text()
     classes, endpoints = [], []
     for name, what in RATE_CLASSES.items():
-        address, player, game_address = CallLimits().of(name).rates
+        address, player, game_address = CallLimits().get_class(name).rates
         of_address = shown(address)
         if game_address is not None:
             of_address += f"; of one game {shown(game_address)}"

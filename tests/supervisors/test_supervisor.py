@@ -147,7 +147,7 @@ async def test_restarts_further_apart_than_the_window_are_borne_for_ever(
     for _ in range(5):
         await probes["a"].crash()
         await trio.sleep(6)
-    assert supervisor.branches()[0].restarts == 5
+    assert supervisor.list_branches()[0].restarts == 5
     nursery.cancel_scope.cancel()
 
 
@@ -303,7 +303,7 @@ async def test_the_tree_shows_states_restarts_and_what_is_below(
     await nursery.start(outer.run)
     await probes["a"].crash()
     await probes["b"].end()
-    (node,) = outer.branches()
+    (node,) = outer.list_branches()
     shown = [(child.name, child.state, child.restarts) for child in node.children]
     assert shown == [("a", "running", 1), ("b", "stopped", 0)]
     nursery.cancel_scope.cancel()

@@ -36,7 +36,7 @@ async def furnish(context: AdminContext) -> tuple[int, str]:
     entrance = Entrance(password="sesame", join_token=None, player_data=b'{"x":1}')
     room_id, host, guest = opened.room_id, *players
     await join_room(context.world, game.game_id, guest.player, room_id, entrance)
-    room = context.world.rooms.directory.ref(room_id)
+    room = context.world.rooms.directory.get_ref(room_id)
     await room.ask(KickMember(host.player_id, guest.player_id))
     return game.game_id, room_id
 

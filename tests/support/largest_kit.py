@@ -398,7 +398,7 @@ async def _friends(on: Largest) -> None:
     (popular, stranger) = await on.newcomers(2)
     rows, game_id = on.arena.memory.friendships, on.arena.game.game_id
     for number, other in enumerate(await on.newcomers(1_500)):
-        pair = Pair.of(game_id, popular.player_id, other.player_id)
+        pair = Pair.make(game_id, popular.player_id, other.player_id)
         asker = (popular if number % 3 else other).player_id
         rows.write(FriendshipRequested(*pair, asker, 1))
         if number % 3 == 2:

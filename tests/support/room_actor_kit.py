@@ -57,7 +57,7 @@ class HeardConnections:
         self.heard: list[tuple[Any, ...]] = []
         self.may_be_stored = True
 
-    def connected(self, room_id: str) -> set[int]:
+    def get_connected(self, room_id: str) -> set[int]:
         return self.present
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:

@@ -45,7 +45,7 @@ async def open_room(arena: Arena) -> Admission:
     """Open a room; return its host, as if connected."""
     player = await identify(arena, (await register(arena)).token)
     opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
-    room = arena.world.rooms.directory.ref(opened.room_id)
+    room = arena.world.rooms.directory.get_ref(opened.room_id)
     return Admission(room, opened.room_id, arena.game.game_id, player.player_id, "")
 
 

@@ -561,7 +561,7 @@ async def identify(arena: Arena, token: str) -> PlayerIdentity:
 
 
 async def describe(arena: Arena, player_id: int) -> PlayerView:
-    return await arena.world.players.ref(player_id).ask(DescribePlayer())
+    return await arena.world.players.get_ref(player_id).ask(DescribePlayer())
 
 
 async def leave_memory(arena: Arena, token: str) -> int:
@@ -571,5 +571,5 @@ async def leave_memory(arena: Arena, token: str) -> int:
     for _ in range(3):
         await sweep(arena.world)
         await trio.sleep(31)
-    assert arena.world.players.active(player.player_id) is None
+    assert arena.world.players.find_active(player.player_id) is None
     return player.player_id

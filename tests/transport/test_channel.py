@@ -132,8 +132,8 @@ async def test_a_token_lets_in_any_number_of_times_and_the_last_connection_count
 async def test_who_is_offline_and_finds_the_plan_full_is_told_so():
     async with open_stage() as stage:
         token = await stage.token(1)
-        await stage.arena.world.players.ref(stage.player_id(1)).ask(LogOut())
-        owner = stage.arena.world.ledger.usage_of_game(stage.arena.game.game_id).owner
+        await stage.arena.world.players.get_ref(stage.player_id(1)).ask(LogOut())
+        owner = stage.arena.world.ledger.get_game_usage(stage.arena.game.game_id).owner
         owner.limits = PlanLimits(players_online_max=1)
         async with stage.dial(token) as client:
             assert await client.closed() == (1013, TooManyPlayersOnline.text)
@@ -157,7 +157,9 @@ async def test_a_rotated_player_token_takes_its_realtime_tokens_along():
         old = await stage.token(0)
         async with stage.dial(old) as client:
             await client.expect("connected")
-            new = await rotate_token(world.players.ref(player.player_id), hash_token(player.token))
+            new = await rotate_token(
+                world.players.get_ref(player.player_id), hash_token(player.token)
+            )
             await client.nothing_more()
             async with stage.dial(old) as refused:
                 assert await refused.closed() == (1008, "Token invalidated")
@@ -334,13 +336,13 @@ async def test_a_message_that_cannot_be_stored_is_told_to_its_sender():
 async def test_any_frame_brings_its_player_and_their_seat_back_online():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         world, player_id = stage.arena.world, stage.player_id(1)
-        await world.players.ref(player_id).ask(LogOut())
+        await world.players.get_ref(player_id).ask(LogOut())
         await stage.room.ask(NoteSilence(player_id))
         assert (await host.expect("event"))["event"] == "member_offline"
         await guest.expect("event")
         await guest.connection.send_message('{"type":"dance"}')
         assert (await host.expect("event"))["event"] == "member_online"
-        assert world.player_index.last_heartbeat(player_id) is not None
+        assert world.player_index.find_last_heartbeat(player_id) is not None
 
 
 async def test_tokens_are_asked_of_a_database_that_is_away_in_vain():
@@ -360,7 +362,7 @@ async def test_members_hear_who_comes_goes_is_renamed_and_hosts():
         world, game = stage.arena.world, stage.arena.game.game
         await stage.open_room(0)
         player = stage.players[0]
-        await rename_player(world, game, world.players.ref(player.player_id), "Grace")
+        await rename_player(world, game, world.players.get_ref(player.player_id), "Grace")
         event = await guest.expect("event")
         assert event["event"] == "member_renamed"
         assert event["data"] == {"player_id": player.player_id, "player_name": "Grace"}
@@ -452,7 +454,8 @@ async def test_a_client_that_does_not_read_costs_nobody_else_anything():
                 await deaf.send_all(upgrade(await stage.token(1)))
                 assert b"101" in await deaf.receive_some(12)
                 while (
-                    stage.player_id(1) in stage.hub.connected(stage.room_id) or not stage.hub.sent
+                    stage.player_id(1) in stage.hub.get_connected(stage.room_id)
+                    or not stage.hub.sent
                 ):
                     await host.say("x", "y" * 10_000)
                     await host.expect("sent")
@@ -477,8 +480,8 @@ async def test_a_dead_peer_is_given_up_and_others_are_pinged():
         dead = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
         async with dead:
             await dead.send_all(upgrade(await stage.token(1)))
-            await until(lambda: stage.player_id(1) in stage.hub.connected(stage.room_id))
-            await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+            await until(lambda: stage.player_id(1) in stage.hub.get_connected(stage.room_id))
+            await until(lambda: stage.player_id(1) not in stage.hub.get_connected(stage.room_id))
             await alive.nothing_more()
 
 

@@ -155,7 +155,7 @@ def test_one_who_is_too_slow_is_closed_in_the_middle_and_costs_the_others_nothin
     hub.sender.flush()
     assert links[0].data.endswith(b"closed")
     assert links[2].data == encode(said(2), ClientKind.JSON)
-    assert hub.statistics().members == 2
+    assert hub.read_statistics().members == 2
 
 
 @pytest.mark.parametrize(("name", "value"), [("MESSAGES_MAX", 3), ("BYTES_MAX", 600)])

@@ -46,7 +46,7 @@ def messages(*pieces: bytes, size_max: int = SIZE_MAX) -> list[Message]:
     reader, found = FrameReader(size_max), []
     for piece in pieces:
         reader.receive(piece)
-        while (message := reader.next()) is not None:
+        while (message := reader.read_next()) is not None:
             found.append(message)
     return found
 
@@ -186,7 +186,7 @@ def ours(data: bytes, cuts: list[int]) -> tuple[list[Message], bool]:
     try:
         for a, b in pairwise(edges):
             reader.receive(data[a:b])
-            while (message := reader.next()) is not None:
+            while (message := reader.read_next()) is not None:
                 if message[0] == CLOSE:
                     read_close(message[1])
                     return found, False
@@ -218,7 +218,7 @@ def test_junk_never_crashes():
         session.begin()
         for _ in range(4):
             session.receive(source.randbytes(source.randrange(40)))
-            while session.next() is not None:
+            while session.read_next() is not None:
                 pass
         judge = FrameProtocol(client=True, extensions=[])
         judge.receive_bytes(b"".join(sent))
@@ -238,7 +238,7 @@ def session_of() -> tuple[Session, list[bytes]]:
 def test_pings_are_answered_and_pongs_ignored():
     session, sent = session_of()
     session.receive(frame(0x89, b"a") + frame(0x8A, b"b") + frame(0x89, b"c"))
-    assert session.next() is None
+    assert session.read_next() is None
     assert sent == [encode_frame(PONG, b"a"), encode_frame(PONG, b"c")]
 
 
@@ -246,7 +246,7 @@ def test_frames_of_every_kind_are_counted_once_they_have_begun():
     session, _ = session_of()
     session.receive(frame(0x81, b"whole") + frame(0x01, b"in ") + frame(0x89, b""))
     session.receive(frame(0x80, b"pieces")[:-1])
-    while session.next() is not None:
+    while session.read_next() is not None:
         pass
     assert session.reader.frames == 4
 
@@ -257,7 +257,7 @@ def test_frames_of_every_kind_are_counted_once_they_have_begun():
 def test_a_close_is_answered_and_ends_the_session(payload: bytes, answer: int):
     session, sent = session_of()
     session.receive(frame(0x88, payload) + frame(0x81, b"late"))
-    assert session.next() is None
+    assert session.read_next() is None
     assert session.phase is SessionPhase.OVER
     [close] = sent
     assert int.from_bytes(close[2:4], "big") == answer
@@ -268,10 +268,10 @@ def test_after_our_close_nothing_but_theirs_counts():
     session.close(1000, "bye")
     session.close(1001, "again")
     session.receive(frame(0x81, b"late") + frame(0x89, b"late"))
-    assert session.next() is None
+    assert session.read_next() is None
     phases = [session.phase]
     session.receive(frame(0x88, b"\x03\xe8"))
-    assert session.next() is None
+    assert session.read_next() is None
     assert [*phases, session.phase] == [SessionPhase.CLOSING, SessionPhase.OVER]
     assert sent == [encode_close(1000, "bye")]
 
@@ -285,7 +285,7 @@ def test_a_session_that_has_not_begun_sends_nothing():
 def test_a_text_that_comes_alone_is_read_at_once_and_leaves_nothing_behind():
     reader = FrameReader(SIZE_MAX)
     reader.receive(frame(0x81, b"x" * 1_000))
-    assert reader.next() == (TEXT, b"x" * 1_000)
+    assert reader.read_next() == (TEXT, b"x" * 1_000)
     assert reader.take_alone(frame(0x81, b"alone")) == b"alone"
     assert not reader._data
 
@@ -308,5 +308,5 @@ def test_anything_else_is_left_to_the_reader(data: bytes):
     assert FrameReader(SIZE_MAX).take_alone(data) is None
     begun = FrameReader(SIZE_MAX)
     begun.receive(frame(0x01, b"a fragment"))
-    assert begun.next() is None
+    assert begun.read_next() is None
     assert begun.take_alone(frame(0x81, b"whole")) is None

@@ -30,7 +30,7 @@ def test_every_receiver_of_a_kind_gets_the_same_bytes():
     hub.push(ROOM, [1, 2, 3, 4], said())
     assert one.frames[0] is two.frames[0]
     assert b'"data_json":"1"' in engine.frames[0]
-    assert hub.statistics() == HubStatistics(rooms=1, members=3, messages=3)
+    assert hub.read_statistics() == HubStatistics(rooms=1, members=3, messages=3)
 
 
 def test_nobody_else_hears_it():
@@ -47,12 +47,12 @@ def test_nobody_else_hears_it():
 def test_a_member_is_known_as_long_as_they_are_connected():
     hub = Hub()
     link = attached(hub, 1)
-    assert 1 in hub.connected(ROOM)
+    assert 1 in hub.get_connected(ROOM)
     hub.detach(ROOM, 1, FakeLink("an older one"))
-    assert 1 in hub.connected(ROOM)
+    assert 1 in hub.get_connected(ROOM)
     hub.detach(ROOM, 1, link)
-    assert 1 not in hub.connected(ROOM)
-    assert 1 not in hub.connected("another room")
+    assert 1 not in hub.get_connected(ROOM)
+    assert 1 not in hub.get_connected("another room")
 
 
 def test_rooms_part_from_members_and_end():
@@ -128,7 +128,7 @@ def test_what_may_be_lost_goes_over_the_fast_lane_to_who_has_one_and_is_up():
     assert silent.offered[0] is slow.offered[0]
     assert b'"unreliable":true' in slow.offered[0]
     assert b'"data_json":"1"' in engine.offered[0]
-    assert hub.statistics().messages == 4
+    assert hub.read_statistics().messages == 4
 
 
 def test_what_may_be_lost_is_not_counted_and_not_replayed():

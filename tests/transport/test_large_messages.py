@@ -129,7 +129,7 @@ async def test_who_takes_nothing_of_a_large_message_is_cut_off_after_a_while() -
         slow_down(deaf)
         await update(stage, json.dumps("x" * (6 << 20)).encode())
         assert stage.port.large_bytes > 6 << 20
-        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await until(lambda: stage.player_id(1) not in stage.hub.get_connected(stage.room_id))
         await until(lambda: not stage.port.connections)
         assert stage.port.large_bytes == 0
 
@@ -143,7 +143,7 @@ async def test_all_large_messages_together_are_bounded() -> None:
     async with open_stage(members=3, **bounds) as stage:
         async with stage.connected(1) as deaf:
             slow_down(deaf)
-            connected = stage.hub.connected(stage.room_id)
+            connected = stage.hub.get_connected(stage.room_id)
             await update(stage, json.dumps("x" * (4 << 20)).encode())
             assert stage.player_id(1) in connected
             await update(stage, json.dumps("x" * (3 << 20)).encode())
@@ -172,9 +172,9 @@ def test_a_client_has_so_much_large_to_wait_for_and_no_more() -> None:
     assert backlog.add(bytes(BACKLOG_BYTES_MAX + 1), BACKLOG_BYTES_MAX + 1, HERE), "alone"
     assert not backlog.add(bytes(10), BACKLOG_BYTES_MAX + 11, HERE)
     backlog.note_sent(BACKLOG_BYTES_MAX)
-    assert backlog.waiting(BACKLOG_BYTES_MAX) == 1
+    assert backlog.count_waiting(BACKLOG_BYTES_MAX) == 1
     backlog.note_sent(BACKLOG_BYTES_MAX + 1)
-    assert backlog.size == backlog.waiting(BACKLOG_BYTES_MAX + 1) == 0
+    assert backlog.size == backlog.count_waiting(BACKLOG_BYTES_MAX + 1) == 0
     assert backlog.add(bytes(10), BACKLOG_BYTES_MAX + 11, HERE)
 
 
@@ -182,7 +182,7 @@ async def test_who_does_not_read_is_cut_off_by_what_comes_behind_a_large_message
     async with open_stage(outbox_bytes_max=50_000, close_seconds_max=0.2) as stage:
         async with stage.connected(1) as deaf:
             slow_down(deaf)
-            connected = stage.hub.connected(stage.room_id)
+            connected = stage.hub.get_connected(stage.room_id)
             large = json.dumps("x" * (16 << 20)).encode()  # more than any kernel keeps for it
             await update(stage, large)
             assert stage.player_id(1) in connected

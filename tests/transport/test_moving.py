@@ -115,7 +115,7 @@ def test_members_are_asked_to_come_back_and_heard_out() -> None:
     hub.ask_to_come_back([*ROOMS, "unknown"])
     assert link.frames[-1] == encode_moved()
     assert link.closed == (1001, "Room has moved")
-    assert 1 not in hub.connected(ROOMS[0])
+    assert 1 not in hub.get_connected(ROOMS[0])
     hub.push(ROOMS[0], [1], said(b"2"))
     again = FakeLink("again")
     replay = hub.attach(ROOMS[0], 1, again, ("one", 1))
@@ -237,7 +237,7 @@ async def test_after_the_room_has_gone_a_late_message_harms_nobody(
         def moved(key: object) -> None:
             raise Moved("the room is elsewhere")
 
-        monkeypatch.setattr(stage.arena.world.rooms.directory, "cell", moved)
+        monkeypatch.setattr(stage.arena.world.rooms.directory, "get_cell", moved)
         await client.say("n", 1)
         assert (await client.take())["event"] == "room_moved"
         assert (await client.closed())[0] == 1001

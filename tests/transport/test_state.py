@@ -83,7 +83,7 @@ async def test_a_member_who_comes_back_gets_the_whole_state_which_does_not_count
             await guest.take()
             await count(stage)
             await guest.take()
-        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await until(lambda: stage.player_id(1) not in stage.hub.get_connected(stage.room_id))
         await host.say("hello", 1)
         async with stage.connected(1, f"?resume={connection_id}.0") as guest:
             assert (await guest.expect("receive"))["command"] == "hello"
@@ -96,7 +96,7 @@ async def test_who_comes_back_gets_once_what_the_behaviour_has_said_meanwhile():
         async with stage.dial(await stage.token(1)) as guest:
             connection_id = (await guest.expect("connected"))["data"]["connection_id"]
             await guest.take()
-        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await until(lambda: stage.player_id(1) not in stage.hub.get_connected(stage.room_id))
         await host.take()
         await host.say("announce")
         assert (await host.expect("receive"))["command"] == "announced"
@@ -191,7 +191,7 @@ async def test_what_was_sent_before_a_connection_is_replaced_is_heard(
         for _ in range(3):
             await host.say("count")
         directory = stage.arena.world.rooms.directory
-        room = directory.cell(stage.room_id).actor  # type: ignore[attr-defined]
+        room = directory.get_cell(stage.room_id).actor  # type: ignore[attr-defined]
         assert isinstance(room, StudioRoomActor)
         behaviour = room.host
         assert behaviour is not None

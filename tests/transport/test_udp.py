@@ -38,7 +38,7 @@ HERE = ClientMessage("here", b'{"x":1}', "others", stream=3, sequence=1)
 
 def dropped(stage: RealtimeKit) -> dict[str, int]:
     """Return what the port has dropped, by reason."""
-    return {reason: n for reason, n in stage.udp.statistics().dropped.items() if n}
+    return {reason: n for reason, n in stage.udp.read_statistics().dropped.items() if n}
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -52,14 +52,14 @@ async def until_received(stage: RealtimeKit, packets: int) -> None:
     """Wait until the port has read so many packets, and done what they bring about."""
 
     def is_done() -> bool:
-        found = stage.udp.statistics()
+        found = stage.udp.read_statistics()
         return found.packets_received >= packets and not found.rooms_waiting
 
     await until(is_done)
 
 
 async def until_closed(stage: RealtimeKit) -> None:
-    await until(lambda: not stage.udp.statistics().sessions)
+    await until(lambda: not stage.udp.read_statistics().sessions)
 
 
 async def poll(stage: RealtimeKit, number: int) -> UpdatesPage:
@@ -88,7 +88,7 @@ async def test_keys_come_over_the_control_channel():
         secrets = {each[key] for each in (keys, other) for key in ("client_key", "server_key")}
         assert len(secrets) == 4
         assert all(len(bytes.fromhex(secret)) == 32 for secret in secrets)
-        assert stage.udp.statistics().sessions == 2
+        assert stage.udp.read_statistics().sessions == 2
 
 
 @pytest.mark.parametrize("suites", [[], ["rot13"], "aes-256-gcm", 7, {}])
@@ -102,7 +102,7 @@ async def test_who_offers_no_suite_of_ours_is_told_which_there_are(suites: objec
                 "message": "Offer one of the suites aes-256-gcm, chacha20-poly1305, hmac-sha256"
             },
         }
-        assert stage.udp.statistics().sessions == 0
+        assert stage.udp.read_statistics().sessions == 0
 
 
 @pytest.mark.parametrize("more", [{}, {"suites": None}, {"command": 7, "target": []}])
@@ -332,7 +332,7 @@ async def test_noise_of_every_kind_is_counted_and_not_answered():
         assert counted.keys() == {"noise", "unknown_session"}
         assert sum(counted.values()) == len(noise)
         assert counted["unknown_session"] >= 500
-        assert stage.udp.statistics().packets_sent == 0
+        assert stage.udp.read_statistics().packets_sent == 0
 
 
 async def test_repeated_cut_changed_and_lengthened_packets_are_counted_and_not_answered():
@@ -437,7 +437,7 @@ async def test_no_address_is_sent_more_bytes_than_came_from_there():
             for _ in range(60):
                 await lane.say(ClientMessage("c", b"1"))
             await until_received(stage, 60)
-            counted = stage.udp.statistics()
+            counted = stage.udp.read_statistics()
             assert 0 < counted.bytes_sent <= counted.bytes_received
 
 
@@ -513,10 +513,10 @@ async def test_a_packet_is_a_sign_of_life():
     async with open_stage(alive_seconds=0.0) as stage, stage.connected(0) as host:
         async with fast(host) as lane:
             world, player_id = stage.arena.world, stage.player_id(0)
-            await world.players.ref(player_id).ask(LogOut())
-            assert world.player_index.last_heartbeat(player_id) is None
+            await world.players.get_ref(player_id).ask(LogOut())
+            assert world.player_index.find_last_heartbeat(player_id) is None
             await lane.nothing_comes()
-            assert world.player_index.last_heartbeat(player_id) is not None
+            assert world.player_index.find_last_heartbeat(player_id) is not None
 
 
 # What is told.
@@ -539,13 +539,13 @@ async def test_loss_and_round_trip_are_told_to_the_client_and_to_the_metrics():
                 "packets_dropped": 0,
                 "messages_outdated": 0,
             }
-            counted = stage.udp.statistics()
+            counted = stage.udp.read_statistics()
             assert (counted.sessions, counted.sessions_up, counted.packets_lost) == (1, 1, 1)
             assert 0 < counted.round_trip_seconds < 1
             assert counted.packets_received == 7
         await host.connection.aclose()
         await until_closed(stage)
-        assert stage.udp.statistics().packets_lost == 1
+        assert stage.udp.read_statistics().packets_lost == 1
 
 
 # The port.
@@ -565,11 +565,11 @@ async def test_a_port_that_runs_again_asks_its_clients_where_they_are():
         async with trio.open_nursery() as nursery:
             await nursery.start(lambda task_status: udp.run(task_status=task_status))
             assert keys["port"] == udp.port
-            assert udp.statistics().sessions_up == 0
+            assert udp.read_statistics().sessions_up == 0
             async with udp_socket(udp.port) as client:
                 lane.udp = client
                 await lane.show_address()
-                assert udp.statistics().sessions_up == 1
+                assert udp.read_statistics().sessions_up == 1
             nursery.cancel_scope.cancel()
 
 

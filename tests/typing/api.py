@@ -67,8 +67,8 @@ def a_tell_takes_any_command_of_its_actor(player: Ref[PlayerRole]) -> None:
 def a_directory_gives_references_of_its_kind(
     world: World, doors: DynamicSupervisor[DoorRole]
 ) -> None:
-    assert_type(world.players.ref(1), Ref[PlayerRole])
-    assert_type(world.games.active(1), Ref[GameRole] | None)
+    assert_type(world.players.get_ref(1), Ref[PlayerRole])
+    assert_type(world.games.find_active(1), Ref[GameRole] | None)
     assert_type(doors.adopt(1, Door()), Ref[DoorRole])
     directory: Directory[DoorRole] = doors
-    assert_type(directory.ref(1), Ref[DoorRole])
+    assert_type(directory.get_ref(1), Ref[DoorRole])

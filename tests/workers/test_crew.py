@@ -155,7 +155,7 @@ async def test_all_are_started_and_at_the_end_told_that_all_stop(tmp_path: Path)
     async with told.running() as pids:
         assert len(set(pids)) == 2
         await told.crew.tell_all(Drain())
-        assert [worker.shown().node_id for worker in told.crew.workers] == [101, 201]
+        assert [worker.describe().node_id for worker in told.crew.workers] == [101, 201]
         await until(told.has_heard(2, "Drain()"))
     assert told.said_to(1)[-1] == "StopAll(is_final=True)"
 

@@ -71,14 +71,14 @@ async def test_all_workers_share_the_api_port_and_have_one_for_this_machine():
         assert {bound[-1].getsockname()[0] for bound in ports.http.values()} == {"127.0.0.1"}
         assert len({port_of(bound) for bound in ports.realtime.values()}) == 3
         assert len({port_of(bound) for bound in ports.udp.values()}) == 3
-        assert ports.realtime_port(settings(**FREE)) == port_of(ports.realtime[1])
+        assert ports.choose_realtime_port(settings(**FREE)) == port_of(ports.realtime[1])
 
 
 async def test_a_shared_realtime_port_is_told_and_each_can_be_reached_alone():
     behind = settings(**FREE, public_realtime_port=443)
     with Ports() as ports:
         await ports.open(behind, 2)
-        shared = ports.realtime_port(behind)
+        shared = ports.choose_realtime_port(behind)
         for bound in ports.realtime.values():
             assert [one.getsockname()[1] == shared for one in bound] == [False, True]
 
@@ -101,7 +101,7 @@ async def test_a_taken_port_is_one_clear_sentence(taken: str, shared: bool):
 async def test_a_worker_uses_what_it_inherits_and_closes_its_copies_alone():
     with Ports() as ports:
         await ports.open(settings(**FREE), 2)
-        given = ports.given_to(2)
+        given = ports.get_given_sockets(2)
         copies = type(given)(
             http={k: [socket.fromfd(d, 2, 1).detach() for d in v] for k, v in given.http.items()},
             realtime={

@@ -42,7 +42,7 @@ async def delete_player(world: World, player_id: int) -> None:
 
     Cancellation: the player may still be there, without a seat.
     """
-    player, game_id = world.players.ref(player_id), 0
+    player, game_id = world.players.get_ref(player_id), 0
     try:
         if world.others is not None and world.ledger.spread:
             game_id = (await player.ask(DescribePlayer())).game_id

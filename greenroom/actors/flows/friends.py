@@ -131,7 +131,7 @@ async def relationship_of(
 
     Cancellation: nothing has changed.
     """
-    if game_id in world.ledger.spread and not world.serves(world.ledger.shard_of(game_id)):
+    if game_id in world.ledger.spread and not world.serves(world.ledger.get_shard(game_id)):
         return await _read_relationship(world, game_id, player_id, other_id)
     try:
         return await _ask(world, game_id, player_id, other_id, ReadRelationship(player_id))
@@ -144,7 +144,9 @@ async def _read_relationship(
 ) -> Relationship | None:
     if player_id == other_id or not 1 <= other_id <= ID_MAX:
         return None
-    friendship = await world.friendships.rows.load_friendship(Pair.of(game_id, player_id, other_id))
+    friendship = await world.friendships.rows.load_friendship(
+        Pair.make(game_id, player_id, other_id)
+    )
     return relationship_to(friendship, player_id)
 
 
@@ -230,7 +232,7 @@ async def end_friendship(world: World, game_id: int, player_id: int, other_id: i
 
 async def rest_pairs(world: World) -> None:
     """Take pairs out of memory that nothing has long been asked of."""
-    for count, pair in enumerate(world.friendships.directory.keys(), 1):
+    for count, pair in enumerate(world.friendships.directory.iterate_keys(), 1):
         world.friendships.directory.passivate(pair)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()
@@ -251,8 +253,8 @@ async def _ask(
     """
     if not 1 <= other_id <= ID_MAX:
         raise ActorStopped("there is no such player")
-    pair = Pair.of(game_id, player_id, other_id)
-    return await world.friendships.directory.ref(pair).ask(command)
+    pair = Pair.make(game_id, player_id, other_id)
+    return await world.friendships.directory.get_ref(pair).ask(command)
 
 
 async def _find(world: World, game: Ref[GameRole], addressee: Addressee) -> PlayerView:

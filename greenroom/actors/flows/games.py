@@ -180,8 +180,8 @@ async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
     """
     await world.accounts.set_plan(owner_id, plan)
     world.ledger.set_plan(owner_id, plan)
-    for game_id in list(world.games.keys()):
-        game = world.games.active(game_id)
+    for game_id in list(world.games.iterate_keys()):
+        game = world.games.find_active(game_id)
         if game is None:
             continue
         try:
@@ -220,7 +220,7 @@ async def delete_game(
             progress(deleted)
 
     try:
-        await world.games.ref(game_id).ask(CloseGame())
+        await world.games.get_ref(game_id).ask(CloseGame())
         is_spread = game_id in world.ledger.spread
         await end_all_of(world, game_id, is_spread=is_spread)
         await world.accounts.delete_game(game_id, forget)

@@ -51,13 +51,13 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
     if game_id is None:
         game_id = world.game_index.find_old(key_hash, world.clock.now())
     if game_id is not None:  # kept by the games themselves, so it needs no asking
-        return GameIdentity(world.games.ref(game_id), game_id)
+        return GameIdentity(world.games.get_ref(game_id), game_id)
     if not checksum_ok(api_token):
         return None
     found = await world.accounts.find_game_by_api_key(key_hash)
     if found is None:
         return None
-    game = world.games.ref(found.game_id)
+    game = world.games.get_ref(found.game_id)
     try:
         await game.ask(AuthenticateKey(key_hash))
     except (InvalidProjectKey, GameNotFound, ActorStopped):
@@ -106,7 +106,7 @@ async def identify_player(
     player_id = world.player_index.find(token_hash)
     if player_id is None:
         player_id = await _wake_player(world, game, player_token, token_hash, address)
-    player = world.players.ref(player_id)
+    player = world.players.get_ref(player_id)
     try:
         await player.ask(Authenticate(game.game_id, token_hash, address))
     except (PlayerNotFound, ActorStopped):
@@ -129,7 +129,7 @@ def bring_in(world: World, player: Player, address: str, as_of: int | None) -> R
         Moved: the player is another node's.
     """
     index = world.player_index
-    present = world.players.active(player.player_id)
+    present = world.players.find_active(player.player_id)
     if present is not None:
         return present
     index.admit(player, address)

@@ -65,8 +65,8 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
     if sum(len(one.invites) for one in known) >= INVITES_TO_PLAYER_MAX:
         raise TooManyInvites
     record = await player.ask(DescribePlayer())
-    place_id = world.seats.room_of(player.key) or world.seats.lobby_of(player.key) or ""
-    invite_id = make_id(world.ledger.shard_of(game_id, place_id))
+    place_id = world.seats.find_room(player.key) or world.seats.find_lobby(player.key) or ""
+    invite_id = make_id(world.ledger.get_shard(game_id, place_id))
     inviter = Inviter(player.key, record.player_name, record.player_tag)
     await _ask_place(world, player.key, InvitePlayer(invite_id, inviter, friend_id))
     return invite_id
@@ -75,17 +75,17 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
 async def _ask_place(world: World, player_id: int, command: Command[InvitingRole, None]) -> None:
     """Ask the room that a player is in, or else the open lobby."""
     try:
-        room_id, lobby_id = world.seats.room_of(player_id), world.seats.lobby_of(player_id)
+        room_id, lobby_id = world.seats.find_room(player_id), world.seats.find_lobby(player_id)
         if room_id is None and lobby_id is not None:
             try:
-                await world.lobbies.directory.ref(lobby_id).ask(command)
+                await world.lobbies.directory.get_ref(lobby_id).ask(command)
             except LobbyHasStarted:
-                room_id = world.seats.room_of(player_id)
+                room_id = world.seats.find_room(player_id)
             else:
                 return
         if room_id is None:
             raise NotInRoomOrLobby
-        await world.rooms.directory.ref(room_id).ask(command)
+        await world.rooms.directory.get_ref(room_id).ask(command)
     except ActorStopped:
         raise NotInRoomOrLobby from None
 
@@ -146,9 +146,9 @@ async def answer_invite(
     command = AnswerInvite(player_id, invite_id, answer)
     try:
         if found.kind == "room":
-            await rooms.directory.ref(found.key).ask(command)
+            await rooms.directory.get_ref(found.key).ask(command)
         else:
-            await lobbies.directory.ref(found.key).ask(command)
+            await lobbies.directory.get_ref(found.key).ask(command)
     except ActorStopped:
         raise InviteNotFound from None
     return found

@@ -46,7 +46,7 @@ def _with_presence(index: PlayerIndex, player: Player) -> PlayerView:
     Everything else that was ever acknowledged is in the row. A player who is going offline right
     now is shown as before, for `is_online` and `last_logout` change together.
     """
-    last_heartbeat = index.last_heartbeat(player.player_id)
+    last_heartbeat = index.find_last_heartbeat(player.player_id)
     if last_heartbeat is not None:
         player.is_online, player.last_heartbeat = True, last_heartbeat
     return view_player(player)

@@ -175,7 +175,7 @@ async def create_lobby(
             rules=wanted.rules,
             host=NewMember(player.key, record.player_name, wanted.player_data, world.clock.now()),
         )
-        actor = lobbies.loader.actor(None)
+        actor = lobbies.loader.make_actor(None)
         shard = world.ledger.find_shard(game.key, lobby_id)
         lobby = lobbies.directory.adopt(lobby_id, actor, shard=shard)
         lobbies.index.holdings.note_maker(lobby_id, address)
@@ -249,7 +249,7 @@ async def request_to_join(
         >= world.lobbies.loader.limits.requests_of_player_max
     ):
         raise TooManyJoinRequests
-    request_id = make_id(world.ledger.shard_of(game_id, lobby_id))
+    request_id = make_id(world.ledger.get_shard(game_id, lobby_id))
     command = RequestToJoin(
         request_id=request_id,
         player_id=player.key,
@@ -264,9 +264,9 @@ async def request_to_join(
 
 
 def _find(world: World, game_id: int, lobby_id: str) -> Ref[LobbyRole]:
-    if world.lobbies.index.game_of(lobby_id) != game_id:
+    if world.lobbies.index.find_game(lobby_id) != game_id:
         raise LobbyNotFound
-    return world.lobbies.directory.ref(lobby_id)
+    return world.lobbies.directory.get_ref(lobby_id)
 
 
 # Requests.
@@ -295,10 +295,10 @@ async def answer_request(
     Cancellation: nothing has changed; once it has, the result is returned.
     """
     world.require_here(game_id, request_id, player_id)
-    lobby_id = world.lobbies.index.lobby_of_request(request_id)
+    lobby_id = world.lobbies.index.find_lobby_of_request(request_id)
     if lobby_id is None:
         raise RequestNotFound
-    lobby = world.lobbies.directory.ref(lobby_id)
+    lobby = world.lobbies.directory.get_ref(lobby_id)
     try:
         if is_approved:
             await _approve(world, lobby, player_id, request_id)
@@ -352,11 +352,11 @@ async def read_request(
     Cancellation: nothing has changed.
     """
     world.require_here(game_id, request_id, player_id)
-    lobby_id = world.lobbies.index.lobby_of_request(request_id)
-    if lobby_id is None:
+    if (lobby_id := world.lobbies.index.find_lobby_of_request(request_id)) is None:
         raise RequestNotYours
+    question = ReadRequest(player_id, request_id)
     try:
-        return await world.lobbies.directory.ref(lobby_id).ask(ReadRequest(player_id, request_id))
+        return await world.lobbies.directory.get_ref(lobby_id).ask(question)
     except ActorStopped:
         raise RequestNotYours from None
 
@@ -384,37 +384,37 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     room = room_of(start.events)
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
     with suppress(Moved):  # it has begun, and its new node has it loaded from the journal, too
-        world.rooms.directory.adopt(room.room_id, world.rooms.loader.actor(room))
+        world.rooms.directory.adopt(room.room_id, world.rooms.loader.make_actor(room))
     return start.room
 
 
 def _shard_of_lobby(world: World, player_id: int) -> int:
     """Return where a player's lobby is; any shard if they are in none, and so start none."""
-    lobby_id = world.seats.lobby_of(player_id) or ""
-    return world.ledger.shard_of(world.lobbies.index.game_of(lobby_id) or 0, lobby_id)
+    lobby_id = world.seats.find_lobby(player_id) or ""
+    return world.ledger.get_shard(world.lobbies.index.find_game(lobby_id) or 0, lobby_id)
 
 
 async def _wake_for_stats(world: World, player_id: int) -> None:
     """Bring a lobby's members to memory, if the behaviours of its game read their stats."""
     index = world.lobbies.index
-    lobby_id = index.seat_of(player_id)
-    game_id = None if lobby_id is None else index.game_of(lobby_id)
-    if lobby_id is None or game_id is None or not world.rooms.loader.studio.declared(game_id):
+    lobby_id = index.find_seat(player_id)
+    game_id = None if lobby_id is None else index.find_game(lobby_id)
+    if lobby_id is None or game_id is None or not world.rooms.loader.studio.get_declared(game_id):
         return
     roster: tuple[LobbySeat, ...] = ()
     with suppress(Refused, ActorStopped):  # the start will say it
-        roster = await world.lobbies.directory.ref(lobby_id).ask(ReadLobbyRoster(player_id))
+        roster = await world.lobbies.directory.get_ref(lobby_id).ask(ReadLobbyRoster(player_id))
     for seat in roster:
         with suppress(Refused, ActorStopped):  # who has been deleted is about to be put out
-            await world.players.ref(seat.member.player_id).ask(WriteStats(()))
+            await world.players.get_ref(seat.member.player_id).ask(WriteStats(()))
 
 
 async def end_lobbies_of(world: World, game_id: int) -> None:
     """End all lobbies of a game; raises ActorUnavailable when some may not have ended."""
-    for lobby_id in list(world.lobbies.directory.keys()):
-        if world.lobbies.index.game_of(lobby_id) == game_id:
+    for lobby_id in list(world.lobbies.directory.iterate_keys()):
+        if world.lobbies.index.find_game(lobby_id) == game_id:
             with suppress(ActorStopped):
-                await world.lobbies.directory.ref(lobby_id).ask(EndLobby("game_deleted"))
+                await world.lobbies.directory.get_ref(lobby_id).ask(EndLobby("game_deleted"))
 
 
 # What members do, in an open lobby or in the room that a started one has become. All of these
@@ -477,14 +477,14 @@ async def read_lobby(world: World, player_id: int) -> tuple[LobbyStatus, SeatVie
 
     None if the player is in no lobby.
     """
-    lobby_id = world.seats.lobby_of(player_id)
+    lobby_id = world.seats.find_lobby(player_id)
     if lobby_id is None:
         return None
     try:
-        status = await world.lobbies.directory.ref(lobby_id).ask(ReadLobbyStatus(player_id))
+        status = await world.lobbies.directory.get_ref(lobby_id).ask(ReadLobbyStatus(player_id))
         if status.room_id is None:
             return None if status.member is None else (status, None)
-        seat = await world.rooms.directory.ref(status.room_id).ask(ReadSeat(player_id))
+        seat = await world.rooms.directory.get_ref(status.room_id).ask(ReadSeat(player_id))
     except ActorStopped:
         return None
     return None if seat is None else (status, seat)
@@ -552,7 +552,7 @@ async def _too_late(
     world: World, player_id: int, only_host: type[Refused], too_late: type[Refused]
 ) -> Refused:
     """Return how a member of a started lobby is refused: as no host, or as too late."""
-    seat = await world.rooms.of(player_id, NotInLobby).ask(ReadSeat(player_id))
+    seat = await world.rooms.get_by_player(player_id, NotInLobby).ask(ReadSeat(player_id))
     if seat is None:
         return NotInLobby()
     return too_late() if seat.is_host else only_host()
@@ -573,7 +573,7 @@ async def _ask_here(
     try:
         return await _ask_open(world, player_id, in_lobby, none)
     except LobbyHasStarted:
-        room = world.rooms.of(player_id, none)
+        room = world.rooms.get_by_player(player_id, none)
     try:
         return await room.ask(in_room)
     except (NotInAnyRoom, NotInAnyGameRoom, PlayerNotInAnyRoom):
@@ -589,12 +589,12 @@ async def _ask_open(
         LobbyHasStarted: the player is in one that has become a room.
         Refused: the player is in none (`none`), or the lobby refused.
     """
-    lobby_id = world.lobbies.index.seat_of(player_id)
+    lobby_id = world.lobbies.index.find_seat(player_id)
     if lobby_id is None:
-        if world.seats.lobby_of(player_id) is None:
+        if world.seats.find_lobby(player_id) is None:
             raise none
         raise LobbyHasStarted
     try:
-        return await world.lobbies.directory.ref(lobby_id).ask(command)
+        return await world.lobbies.directory.get_ref(lobby_id).ask(command)
     except ActorStopped:
         raise none from None

@@ -61,7 +61,7 @@ async def ask_or_read(
 
     Cancellation: nothing has changed.
     """
-    present = world.players.active(player_id)
+    present = world.players.find_active(player_id)
     if present is not None:
         with suppress(ActorStopped):  # the player has left memory meanwhile
             return await present.ask(command)
@@ -91,7 +91,7 @@ async def ask_player_of(
     Cancellation: as of `Ref.ask`.
     """
     try:
-        return await world.players.ref(player_id).ask(command)
+        return await world.players.get_ref(player_id).ask(command)
     except ActorStopped:
         raise PlayerNotFound from None
     except Moved:

@@ -54,7 +54,7 @@ def make_id(shard: int) -> str:
 
 def partition_of(world: World, player: PlayerView | Player) -> int:
     """Return the shard that a player lives in."""
-    return world.ledger.shard_of(player.game_id) if player.shard is None else player.shard
+    return world.ledger.get_shard(player.game_id) if player.shard is None else player.shard
 
 
 async def move_to(world: World, player: PlayerView, place_id: str) -> None:
@@ -73,7 +73,7 @@ async def move_to(world: World, player: PlayerView, place_id: str) -> None:
 
     Cancellation: they may have moved.
     """
-    shard = world.ledger.shard_of(player.game_id, place_id)
+    shard = world.ledger.get_shard(player.game_id, place_id)
     if shard == partition_of(world, player):
         return
     await _send(world, player.player_id, shard)
@@ -111,7 +111,7 @@ def _find_emptier(world: World, game_id: int, rooms: int) -> int | None:
 
 def _ask_news(world: World, shard: int) -> int | None:
     """Return how many rooms another node has told of, None if it has not."""
-    return None if world.others is None else world.others.rooms_in(shard)
+    return None if world.others is None else world.others.count_rooms_in(shard)
 
 
 async def _send(world: World, player_id: int, shard: int) -> None:
@@ -148,7 +148,7 @@ async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Re
 
     Cancellation: they may have moved.
     """
-    wanted = world.ledger.shard_of(player.game_id, place_id)
+    wanted = world.ledger.get_shard(player.game_id, place_id)
     shard: int | None = partition_of(world, player)
     for _ in range(PULLS_MAX):
         if shard is None or shard == wanted:
@@ -159,7 +159,7 @@ async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Re
             question = PullPlayer(player.player_id, wanted)
             pulled = await world.others.ask(player.game_id, shard, question, Pulled)
             if pulled.shard == wanted:  # to memory, so that it is noticed when they are silent
-                await world.players.ref(player.player_id).ask(DescribePlayer())
+                await world.players.get_ref(player.player_id).ask(DescribePlayer())
         if pulled.is_seated:
             return False
         if pulled.is_busy:
@@ -171,11 +171,11 @@ async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Re
 async def _pull_here(world: World, player_id: int, place_id: str) -> Pulled:
     """Move a player from one partition of this node to another."""
     try:
-        record = await world.players.ref(player_id).ask(DescribePlayer())
+        record = await world.players.get_ref(player_id).ask(DescribePlayer())
     except Moved as moved:
         return Pulled(_known(moved))
     await move_to(world, record, place_id)
-    return Pulled(world.ledger.shard_of(record.game_id, place_id))
+    return Pulled(world.ledger.get_shard(record.game_id, place_id))
 
 
 async def pull_away(world: World, asked: PullPlayer) -> Pulled:
@@ -185,7 +185,7 @@ async def pull_away(world: World, asked: PullPlayer) -> Pulled:
         return Pulled(None, is_seated=True)
     try:
         with world.seats.claim(player_id, "lobby", IsBusy, IsBusy):
-            player = await world.players.ref(player_id).ask(DescribePlayer())
+            player = await world.players.get_ref(player_id).ask(DescribePlayer())
             if partition_of(world, player) != asked.shard:
                 await _move(world, player_id, asked.shard)
     except IsBusy:

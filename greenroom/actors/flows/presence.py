@@ -47,15 +47,15 @@ async def log_out(world: World, game_id: int, player: Ref[PlayerRole]) -> int:
 
     Cancellation: they may be offline already, and their room told later.
     """
-    tenure = world.tenure_of(game_id, player.key)
+    tenure = world.find_tenure(game_id, player.key)
     left_at = await player.ask(LogOut())
     with finished_elsewhere():
         if tenure is not None:
             tenure.check()
-        room_id = world.rooms.index.seat_of(player.key)
+        room_id = world.rooms.index.find_seat(player.key)
         if room_id is not None and not world.player_index.is_online(player.key):
             try:
-                await world.rooms.directory.ref(room_id).ask(NoteSilence(player.key))
+                await world.rooms.directory.get_ref(room_id).ask(NoteSilence(player.key))
             except Moved:
                 raise
             except (ActorUnavailable, Refused):
@@ -73,14 +73,14 @@ async def put_out(world: World, player_id: int) -> None:
     """
     await world.seats.wait_unclaimed(player_id)
     room_id, lobby_id = (
-        world.rooms.index.seat_of(player_id),
-        world.lobbies.index.seat_of(player_id),
+        world.rooms.index.find_seat(player_id),
+        world.lobbies.index.find_seat(player_id),
     )
     try:
         if room_id is not None:
-            await world.rooms.directory.ref(room_id).ask(PutOut(player_id, "banned"))
+            await world.rooms.directory.get_ref(room_id).ask(PutOut(player_id, "banned"))
         elif lobby_id is not None:
-            await world.lobbies.directory.ref(lobby_id).ask(PutOutOfLobby(player_id, "banned"))
+            await world.lobbies.directory.get_ref(lobby_id).ask(PutOutOfLobby(player_id, "banned"))
     except ActorStopped:
         return
 
@@ -99,19 +99,19 @@ def note_member_is_alive(world: World, player_id: int) -> None:
 
 def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Role, Any]) -> None:
     """Tell the room or lobby that a player sits in, if there is one and it can be told now."""
-    key = place.seats.seat_of(player_id)
+    key = place.seats.find_seat(player_id)
     if key is not None:
-        place.directory.ref(key).notify(command)
+        place.directory.get_ref(key).notify(command)
 
 
 async def watch_silent_members(world: World, guard: EpochGuard = ALONE) -> None:
     """Look at every member who is not online; run when all of these shards are restored."""
     monotonic, now = world.clock.monotonic(), world.clock.now()
     for place in (world.rooms, world.lobbies):
-        for count, key in enumerate(place.seats.keys()):
-            game_id = place.seats.game_of(key)
-            if game_id is not None and guard.holds(world.ledger.shard_of(game_id, key)):
-                for player_id in place.seats.members_of(key):
+        for count, key in enumerate(place.seats.list_keys()):
+            game_id = place.seats.find_game(key)
+            if game_id is not None and guard.holds(world.ledger.get_shard(game_id, key)):
+                for player_id in place.seats.get_members(key):
                     world.player_index.watch_departure(player_id, monotonic, now)
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
@@ -124,7 +124,7 @@ async def note_silent_members(world: World) -> None:
     as makes a player stale. A player who logged out has as much time to come back.
     """
     now = world.clock.monotonic()
-    for count, (player_id, heard_at) in enumerate(world.player_index.watched_departures(), 1):
+    for count, (player_id, heard_at) in enumerate(world.player_index.list_watched_departures(), 1):
         is_stale = now - heard_at >= world.settings.stale_seconds
         if _is_settled(world, player_id, is_stale=is_stale):
             world.player_index.unwatch_departure(player_id)
@@ -134,12 +134,12 @@ async def note_silent_members(world: World) -> None:
 
 def _is_settled(world: World, player_id: int, *, is_stale: bool) -> bool:
     """Return whether there is nothing left to tell about a silent player; tell it otherwise."""
-    if world.rooms.index.seat_of(player_id) is not None:
+    if world.rooms.index.find_seat(player_id) is not None:
         if world.rooms.index.is_offline(player_id):
             return True
         tell_seat(world.rooms, player_id, NoteSilence(player_id))
         return False
-    if world.lobbies.index.seat_of(player_id) is not None:
+    if world.lobbies.index.find_seat(player_id) is not None:
         if is_stale:
             tell_seat(world.lobbies, player_id, PutOutOfLobby(player_id, "stale"))
         return False

@@ -86,10 +86,10 @@ async def rank_players(
         return await world.gathered.get(asked, partial(_rank_everywhere, world, question))
     index = await _index(world, game_id, named, address)
     total, tops = len(index), world.leaderboards.tops
-    key = tops.key(index, limit)
+    key = tops.make_key(index, limit)
     entries = tops.find(key)
     if entries is None:
-        entries = await _entries(world, index.top(limit))
+        entries = await _entries(world, index.list_top(limit))
         tops.keep(key, entries)
     return Standings(entries, total)
 
@@ -121,7 +121,7 @@ async def find_top(world: World, asked: FindTop) -> TopFound:
         return TopFound([], 0, refusal.reason, refusal.retry_seconds)
     except LeaderboardNotDeclared as refusal:
         return TopFound([], 0, declared=refusal.declared)
-    return world.leaderboards.first_of(index, asked.limit)
+    return world.leaderboards.find_first(index, asked.limit)
 
 
 async def _stored_entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
@@ -147,7 +147,7 @@ async def _index(world: World, game_id: int, fields: Fields, address: str) -> In
 
 async def _check_declared(world: World, game_id: int, fields: Fields) -> bool:
     """Return whether a game has declared its leaderboards; if so, this must be one of them."""
-    settings = await world.games.ref(game_id).ask(ReadGameSettings())
+    settings = await world.games.get_ref(game_id).ask(ReadGameSettings())
     declared = settings.leaderboards
     if declared and shown_fields(fields) not in declared:
         raise LeaderboardNotDeclared(declared)
@@ -202,7 +202,7 @@ async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
     """Return profiles: of the active from memory, of the others in a query."""
     with world.leaderboards.profiles.collect(player_ids) as found:
         for player_id in player_ids:
-            player = world.players.active(player_id)
+            player = world.players.find_active(player_id)
             if player is None:
                 continue
             try:

@@ -71,7 +71,7 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
 
     Cancellation: no token was made; once it has been, it is returned.
     """
-    room = world.rooms.of(player_id, NotRealtime)
+    room = world.rooms.get_by_player(player_id, NotRealtime)
     room_id: str = room.key
     token = room_id + os.urandom(SECRET_BYTES).hex()
     command = IssueToken(player_id, hash_token(token), player_token_hash)
@@ -106,14 +106,14 @@ async def admit(world: World, token: str, address: str = "", as_of: int | None =
 
 async def _admit(world: World, token: str, address: str) -> Admission:
     room_id = token[:_ROOM_ID_DIGITS]
-    if _TOKEN.fullmatch(token) is None or world.rooms.index.game_of(room_id) is None:
+    if _TOKEN.fullmatch(token) is None or world.rooms.index.find_game(room_id) is None:
         raise TokenUnknown
-    room = world.rooms.directory.ref(room_id)
+    room = world.rooms.directory.get_ref(room_id)
     try:
         admitted = await room.ask(AdmitToken(hash_token(token)))
     except ActorStopped:
         raise TokenUnknown from None
-    player = world.players.ref(admitted.player_id)
+    player = world.players.get_ref(admitted.player_id)
     try:
         command = Authenticate(admitted.game_id, admitted.player_token_hash, address)
         await player.ask(command)
@@ -128,7 +128,7 @@ async def _admit(world: World, token: str, address: str) -> Admission:
 
 def is_seated(world: World, room_id: str, player_id: int) -> bool:
     """Return whether a player has a seat in this room, as of now."""
-    return world.rooms.index.seat_of(player_id) == room_id
+    return world.rooms.index.find_seat(player_id) == room_id
 
 
 def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> None:
@@ -139,7 +139,7 @@ def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> 
         player_id: the player.
         is_kept: whether the database is to know, too.
     """
-    player = world.players.active(player_id)
+    player = world.players.find_active(player_id)
     try:
         if player is not None:
             player.post(Heartbeat(is_kept))

@@ -89,7 +89,7 @@ async def renew_join_token(world: World, player_id: int) -> str:
     Cancellation: it was not replaced; once it has been, the result is returned.
     """
     join_token = new_join_token()
-    room = world.rooms.of(player_id, NotInAnyRoom)
+    room = world.rooms.get_by_player(player_id, NotInAnyRoom)
     await room.ask(RenewJoinToken(player_id, join_token))
     return join_token
 
@@ -155,7 +155,7 @@ async def create_room(
             members=(NewMember(player.key, record.player_name, wanted.player_data, now),),
             behaviour=behaviour,
         )
-        actor = rooms.loader.actor(None, behaviour)
+        actor = rooms.loader.make_actor(None, behaviour)
         shard = world.ledger.find_shard(game.key, room_id)
         room = rooms.directory.adopt(room_id, actor, shard=shard)
         rooms.index.holdings.note_maker(room_id, address)
@@ -184,7 +184,7 @@ async def join_room(
     check_documents(world, player_data=entrance.player_data)
     rooms = world.rooms
     with world.seats.claim(player.key, "room", AlreadyInRoom, JoiningInLobby):
-        if world.is_here(game_id, room_id) and rooms.index.game_of(room_id) != game_id:
+        if world.is_here(game_id, room_id) and rooms.index.find_game(room_id) != game_id:
             raise RoomNotFound
         record = await player.ask(DescribePlayer())
         await move_to(world, record, room_id)
@@ -197,7 +197,7 @@ async def join_room(
             address=entrance.address,
         )
         try:
-            return await rooms.directory.ref(room_id).ask(command)
+            return await rooms.directory.get_ref(room_id).ask(command)
         except ActorStopped:
             raise RoomNotFound from None
 
@@ -212,7 +212,7 @@ async def end_room(world: World, room_id: str, reason: EndReason) -> None:
     Cancellation: it has not ended; once it has, this returns.
     """
     try:
-        if not await world.rooms.directory.ref(room_id).ask(EndRoom(reason)):
+        if not await world.rooms.directory.get_ref(room_id).ask(EndRoom(reason)):
             raise RoomNotFound
     except ActorStopped:
         raise RoomNotFound from None
@@ -221,7 +221,7 @@ async def end_room(world: World, room_id: str, reason: EndReason) -> None:
 async def end_rooms_of(world: World, game_id: int) -> None:
     """End all rooms of a game; raises ActorUnavailable when some may not have ended."""
     index = world.rooms.index
-    for room_id in list(world.rooms.directory.keys()):
-        if index.game_of(room_id) == game_id:
+    for room_id in list(world.rooms.directory.iterate_keys()):
+        if index.find_game(room_id) == game_id:
             with suppress(RoomNotFound):
                 await end_room(world, room_id, "game_deleted")

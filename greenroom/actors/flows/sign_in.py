@@ -92,7 +92,7 @@ async def sign_in(
     if vouched:
         return await _log_in(world, vouched, address)
     world.require_home(game.key)
-    platform = world.platforms.of(await game.ask(ReadGameSettings()))
+    platform = world.platforms.find(await game.ask(ReadGameSettings()))
     if platform is None:
         raise PlatformDisabled
     ticket = _read(wanted.ticket)
@@ -149,7 +149,7 @@ async def _log_in(
 
 async def _log_in_here(world: World, player_id: int, address: str) -> SignedIn:
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
-    player = world.players.active(player_id)
+    player = world.players.find_active(player_id)
     try:
         if player is None:
             as_of = world.as_of
@@ -168,7 +168,7 @@ async def _log_in_here(world: World, player_id: int, address: str) -> SignedIn:
 
 async def _name(game: Ref[GameRole], platform: Platform, user: PlatformUser) -> str:
     """Return a name for a new account without one: the platform's, or one that anybody may have."""
-    for name in (await platform.persona_name(user), FALLBACK_NAME):
+    for name in (await platform.fetch_persona_name(user), FALLBACK_NAME):
         if name is not None:
             try:
                 return await game.ask(CheckPlayerName(name))

@@ -24,8 +24,8 @@ async def declared_stats(world: World, game_id: int) -> Stats:
 
     Cancellation: nothing has changed.
     """
-    settings = await world.games.ref(game_id).ask(ReadGameSettings())
-    by_behaviours = world.rooms.loader.studio.declared(game_id)
+    settings = await world.games.get_ref(game_id).ask(ReadGameSettings())
+    by_behaviours = world.rooms.loader.studio.get_declared(game_id)
     return {**settings.stats, **by_behaviours} if settings.stats else by_behaviours
 
 

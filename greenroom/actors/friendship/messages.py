@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     high_id: int
 
     @classmethod
-    def of(cls, game_id: int, one_id: int, other_id: int) -> Pair:
+    def make(cls, game_id: int, one_id: int, other_id: int) -> Pair:
         """Return the pair of two players, whatever their order."""
         return cls(game_id, min(one_id, other_id), max(one_id, other_id))
 

@@ -132,7 +132,7 @@ class GameActor(Actor[GameRole]):
         if isinstance(event, GameCreated):
             assert self._owner is not None
             self._record = rules.new_game(event, self._owner.name, self._owner.plan)
-            self._index.ledger.usage_of_game(event.game_id).count_stored(len(self._record.data))
+            self._index.ledger.get_game_usage(event.game_id).count_stored(len(self._record.data))
             self._enter(self._record)
             return
         game, document_bytes = self._game, len(self._game.data)
@@ -143,7 +143,7 @@ class GameActor(Actor[GameRole]):
             self._enter_keys(game)
         if isinstance(event, GameDocumentReplaced):
             ledger = self._index.ledger
-            ledger.usage_of_game(game.game_id).count_stored(len(game.data) - document_bytes)
+            ledger.get_game_usage(game.game_id).count_stored(len(game.data) - document_bytes)
             ledger.hold_document(game.game_id, len(game.data))
             self._read_rules(game)
 
@@ -203,7 +203,7 @@ class GameActor(Actor[GameRole]):
         """Store another document."""
         game, now = self._original, self._clock.now()
         ledger = self._index.ledger
-        ledger.usage_of_game(game.game_id).check_storage(len(command.data) - len(game.data))
+        ledger.get_game_usage(game.game_id).check_storage(len(command.data) - len(game.data))
         ledger.check_document(game.game_id, len(command.data))
         return Changed(now, GameDocumentReplaced(game.game_id, command.data, now))
 

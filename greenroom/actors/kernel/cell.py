@@ -184,7 +184,7 @@ class Cell(Generic[Role]):
         """Return whether no command waits, every change is durable, and no timer runs."""
         return not self.queued and not self.timers and self.in_flight is None
 
-    def statistics(self) -> ActorStatistics:
+    def read_statistics(self) -> ActorStatistics:
         """Return the cell's counts."""
         return ActorStatistics(self.state, self.queued, self.handled, self.refused, self.crashed)
 

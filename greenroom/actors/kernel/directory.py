@@ -26,7 +26,7 @@ class Cells(Protocol[Role]):
         """Return the kind of the actors in here."""
         ...
 
-    def cell(self, key: Any) -> Cell[Role]:
+    def get_cell(self, key: Any) -> Cell[Role]:
         """Return the actor's cell; a passive actor is loaded.
 
         Raises:
@@ -38,11 +38,11 @@ class Cells(Protocol[Role]):
 class Directory(Protocol[Role]):
     """All active actors of one kind, and the way to the passive ones."""
 
-    def active(self, key: Any) -> Ref[Role] | None:
+    def find_active(self, key: Any) -> Ref[Role] | None:
         """Return the reference of an actor that is in memory (ready or loading), else None."""
         ...
 
-    def ref(self, key: Any) -> Ref[Role]:
+    def get_ref(self, key: Any) -> Ref[Role]:
         """Return a reference; asking it loads a passive actor first."""
         ...
 
@@ -108,11 +108,11 @@ class Directory(Protocol[Role]):
         """
         ...
 
-    def shard_of(self, key: Any) -> int | None:
+    def find_shard(self, key: Any) -> int | None:
         """Return the shard of an actor that has come up, None if there are no other nodes."""
         ...
 
-    def keys_of(self, shard: int) -> list[Any]:
+    def list_keys_of(self, shard: int) -> list[Any]:
         """Return the keys of the active actors of a shard; none if there are no other nodes."""
         ...
 
@@ -120,7 +120,7 @@ class Directory(Protocol[Role]):
         """Return whether any actor of a shard is active; no if there are no other nodes."""
         ...
 
-    def turns_of(self, shard: int) -> int:
+    def count_turns(self, shard: int) -> int:
         """Return how many turns the actors of a shard have had here, those that left included.
 
         It never falls. It is 0 if there are no other nodes.
@@ -135,7 +135,7 @@ class Directory(Protocol[Role]):
         """Have an actor that is up run a command before all that waits, whatever comes of it."""
         ...
 
-    def keys(self) -> Iterator[Any]:
+    def iterate_keys(self) -> Iterator[Any]:
         """Iterate over the keys of all active actors, as of now."""
         ...
 

@@ -63,12 +63,12 @@ class JournalCodec(Generic[EventT, StateT]):
         self._events: msgspec.msgpack.Decoder[EventT] = msgspec.msgpack.Decoder(events)
         self._states = msgspec.msgpack.Decoder(state)
 
-    def entry(self, key: str, sequence: int, event: EventT, shard: int = 0) -> JournalEntry:
+    def make_entry(self, key: str, sequence: int, event: EventT, shard: int = 0) -> JournalEntry:
         """Return the journal entry of an event, the `sequence`th of its actor (from 1)."""
         payload = _encoder.encode(event)
         return JournalEntry(self.kind, key, sequence, self._event_format, payload, event.at, shard)
 
-    def event_of(self, written: JournalEntry) -> EventT:
+    def decode_event(self, written: JournalEntry) -> EventT:
         """Return the event that an entry holds.
 
         Raises:
@@ -82,7 +82,7 @@ class JournalCodec(Generic[EventT, StateT]):
         except msgspec.DecodeError as error:
             raise UnreadableJournal(f"{_name(written)} cannot be read: {error}") from error
 
-    def snapshot(self, key: str, state: StateT, kept_from: int, shard: int = 0) -> Snapshot:
+    def make_snapshot(self, key: str, state: StateT, kept_from: int, shard: int = 0) -> Snapshot:
         """Return a snapshot of a state; `kept_from` is the oldest entry that it needs besides."""
         return Snapshot(
             kind=self.kind,
@@ -132,12 +132,12 @@ class JournalCodec(Generic[EventT, StateT]):
         for entry in recovered.entries:
             if state is not None and entry.sequence <= state.version:
                 if keep_again is not None:
-                    keep_again(state, self.event_of(entry), entry.sequence)
+                    keep_again(state, self.decode_event(entry), entry.sequence)
                 continue
             version = 0 if state is None else state.version
             if entry.sequence != version + 1:
                 raise UnreadableJournal(f"{_name(entry)} follows on entry {version}")
-            event = self.event_of(entry)
+            event = self.decode_event(entry)
             if state is not None:
                 _apply(apply, state, event, entry)
                 continue

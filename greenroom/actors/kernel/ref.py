@@ -51,7 +51,7 @@ class Ref(Generic[Role]):
         Cancellation: a cancelled ask did not run. Once it has run, the wait until it is durable is
         shielded, and the reply is returned.
         """
-        return await self._cells.cell(self.key).ask(command, seconds_max)
+        return await self._cells.get_cell(self.key).ask(command, seconds_max)
 
     def tell(self, command: Command[Role, Any], *, again: str | None = None) -> None:
         """Queue a command for the actor and go on; there is no reply.
@@ -65,7 +65,7 @@ class Ref(Generic[Role]):
             MailboxFull: too many commands wait for the actor already.
             ActorStopped: the actor has ended.
         """
-        self._cells.cell(self.key).tell(command, again)
+        self._cells.get_cell(self.key).tell(command, again)
 
     def notify(self, command: Command[Role, Any], *, again: str | None = None) -> None:
         """Tell the actor something, and ignore it if that fails.
@@ -88,18 +88,18 @@ class Ref(Generic[Role]):
             Refused, StorageUnavailable, ActorCrashed: as `ask`, if it ran at once.
             MailboxFull, ActorStopped: as `tell`, if it was queued.
         """
-        self._cells.cell(self.key).post(command)
+        self._cells.get_cell(self.key).post(command)
 
     async def wait_stopped(self) -> ActorUnavailable:
         """Wait until the actor's present stay in memory ends; return why.
 
         Cancellation ends the wait and changes nothing.
         """
-        return await self._cells.cell(self.key).wait_stopped()
+        return await self._cells.get_cell(self.key).wait_stopped()
 
-    def statistics(self) -> ActorStatistics:
+    def read_statistics(self) -> ActorStatistics:
         """Return the actor's counts since it came to memory."""
-        return self._cells.cell(self.key).statistics()
+        return self._cells.get_cell(self.key).read_statistics()
 
     def __repr__(self) -> str:
         """Return kind and key."""

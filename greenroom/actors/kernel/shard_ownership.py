@@ -21,11 +21,11 @@ class Ownership(Protocol):
         """Return whether this node owns a shard."""
         ...
 
-    def epoch_of(self, shard: int) -> int | None:
+    def find_epoch(self, shard: int) -> int | None:
         """Return the epoch under which this node owns a shard, None if it does not."""
         ...
 
-    def since(self, shard: int) -> int | None:
+    def find_start_version(self, shard: int) -> int | None:
         """Return the `version` with which this node got a shard, None if it does not own it.
 
         It differs from before also if the shard was lost and gained again under the same epoch.
@@ -58,11 +58,11 @@ class OwnedShards:
         """Return whether this node owns a shard."""
         return shard in self._epochs
 
-    def epoch_of(self, shard: int) -> int | None:
+    def find_epoch(self, shard: int) -> int | None:
         """Return the epoch under which this node owns a shard, None if it does not."""
         return self._epochs.get(shard)
 
-    def since(self, shard: int) -> int | None:
+    def find_start_version(self, shard: int) -> int | None:
         """Return the version with which this node got a shard; see `Ownership`."""
         return self._since.get(shard)
 
@@ -95,7 +95,7 @@ class Tenure:
         Raises:
             Moved: it does not own it.
         """
-        since = ownership.since(shard)
+        since = ownership.find_start_version(shard)
         if since is None:
             raise Moved
         self._ownership, self._shard, self._since = ownership, shard, since
@@ -106,7 +106,7 @@ class Tenure:
         Raises:
             Moved: it was let go meanwhile, even if it has come back.
         """
-        if self._ownership.since(self._shard) != self._since:
+        if self._ownership.find_start_version(self._shard) != self._since:
             raise Moved
 
 
@@ -146,14 +146,14 @@ class EpochGuard:
         self._ownership = ownership
         self._epochs: dict[int, int | None] = {}
         if ownership is not None:
-            self._epochs = {shard: ownership.epoch_of(shard) for shard in shards or ()}
+            self._epochs = {shard: ownership.find_epoch(shard) for shard in shards or ()}
 
     def holds(self, shard: int) -> bool:
         """Return whether what was read of a shard still counts."""
         if self._ownership is None:
             return True
         epoch = self._epochs.get(shard)
-        return epoch is not None and self._ownership.epoch_of(shard) == epoch
+        return epoch is not None and self._ownership.find_epoch(shard) == epoch
 
 
 ALONE: Final = EpochGuard(None, None)

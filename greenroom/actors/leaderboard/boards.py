@@ -135,14 +135,14 @@ class Boards:
 
     def put(self, game_id: int, player_id: int, document: bytes, stats: bytes = NO_STATS) -> None:
         """Give a player their place in all indexes of their game."""
-        self.put_keys(game_id, player_id, self.readers(game_id).read(document, stats))
+        self.put_keys(game_id, player_id, self.get_readers(game_id).read(document, stats))
 
     def put_keys(self, game_id: int, player_id: int, keys: Keys) -> None:
         """Give a player their place in all indexes, by what the game's readers have read."""
         for index in self._games.get(game_id, {}).values():
             self._places += index.put(player_id, keys)
 
-    def readers(self, game_id: int) -> Readers:
+    def get_readers(self, game_id: int) -> Readers:
         """Return what reads all fields that a game's indexes ask for; nothing if it has none.
 
         It is the same object as long as they ask for the same.

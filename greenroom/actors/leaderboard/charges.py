@@ -37,10 +37,10 @@ class Charges:
         Raises:
             TooManyBuilds: one of them owes for earlier builds.
         """
-        wait = self._addresses.wait_seconds(address_key(address), now) if address else 0.0
+        wait = self._addresses.compute_wait_seconds(address_key(address), now) if address else 0.0
         if wait > 0.0:
             raise TooManyBuilds("leaderboard builds by address", math.ceil(wait))
-        wait = self._games.wait_seconds(game_id, now)
+        wait = self._games.compute_wait_seconds(game_id, now)
         if wait > 0.0:
             raise TooManyBuilds("leaderboard builds by game", math.ceil(wait))
 

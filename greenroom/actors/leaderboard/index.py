@@ -56,14 +56,14 @@ class Readers:
         if len(ordered) > NAMES_AT_ONCE:
             self._at_once = (_small_reader(frozenset(ordered)), *stats)
 
-    def of(self, document: bytes) -> tuple[Reader, ...]:
+    def choose(self, document: bytes) -> tuple[Reader, ...]:
         """Return what reads a document: a small one at once, a larger one a few names at a time."""
         return self._at_once if len(document) <= SMALL_BYTES_MAX else self._by_turns
 
     def read(self, document: bytes, stats: bytes) -> Keys:
         """Return all keys of a document and its stats."""
         keys: Keys = {}
-        for read in self.of(document):
+        for read in self.choose(document):
             keys.update(read(document, stats))
         return keys
 
@@ -148,9 +148,9 @@ class Index:
         self._sorted = SortedList()
         self._gone: set[int] = set()
         self._looked_to = _NOWHERE
-        """No key that `top` has shown in this edition is behind this one."""
+        """No key that `list_top` has shown in this edition is behind this one."""
         self.edition = object()
-        """Another one whenever what `top` has shown may show otherwise."""
+        """Another one whenever what `list_top` has shown may show otherwise."""
 
     def __len__(self) -> int:
         """Return how many players there are."""
@@ -217,16 +217,16 @@ class Index:
             self._sorted.pop()
         return not self._keys
 
-    def top(self, limit: int) -> list[int]:
+    def list_top(self, limit: int) -> list[int]:
         """Return the ids of the first `limit` players, best first.
 
         As long as `edition` is the same it is the same players, with the same documents.
         """
-        keys = self.top_keys(limit)
+        keys = self.list_top_keys(limit)
         self._looked_to = max(self._looked_to, keys[-1] if len(keys) == limit else _BEHIND_ALL)
         return list(map(player_of, keys))
 
-    def top_keys(self, limit: int, beside: Collection[int] = ()) -> list[bytes]:
+    def list_top_keys(self, limit: int, beside: Collection[int] = ()) -> list[bytes]:
         """Return the keys of the first players; those of several indexes merge.
 
         Args:

@@ -67,7 +67,7 @@ class Movers:
 
     def take_past(self, game_id: int, now: float) -> list[int]:
         """Forget what is past of a game; return who loses their place here."""
-        for player_id, age in self.came(game_id, now).items():
+        for player_id, age in self.list_arrived(game_id, now).items():
             if age > SHOWN_SECONDS:
                 _drop(self._came, game_id, player_id)
         past = [i for i, until in self._left.get(game_id, {}).items() if until <= now]
@@ -79,11 +79,11 @@ class Movers:
         """Return whether a player has left, and has their place still."""
         return player_id in self._left.get(game_id, ())
 
-    def left(self, game_id: int) -> Iterable[int]:
+    def list_departed(self, game_id: int) -> Iterable[int]:
         """Return the players of a game who have left, and have their place still."""
         return self._left.get(game_id, ())
 
-    def came(self, game_id: int, now: float) -> dict[int, float]:
+    def list_arrived(self, game_id: int, now: float) -> dict[int, float]:
         """Return who has come to a game, and how many seconds ago."""
         return {i: now - at for i, at in self._came.get(game_id, {}).items()}
 

@@ -45,7 +45,7 @@ class TopEntries:
         self._kept = LruCache[TopKey, Entries](bytes_max)
         self._renames = 0
 
-    def key(self, index: Index, limit: int) -> TopKey:
+    def make_key(self, index: Index, limit: int) -> TopKey:
         """Return what the present top of an index is kept under; to be taken before it is made."""
         return index.edition, self._renames, limit
 

@@ -47,7 +47,7 @@ class Unread:
         waiting[change.player_id] = number, change
         self.size_bytes += len(change.document)
 
-    def first(self) -> Change | None:
+    def find_first(self) -> Change | None:
         """Return the document whose turn it is, which goes on waiting; None if there is none."""
         for waiting in self._games.values():
             return next(iter(waiting.values()))[1]
@@ -73,7 +73,7 @@ class Unread:
         if game_id in self._games:
             self._games.move_to_end(game_id)
 
-    def newest(self, game_id: int) -> int:
+    def find_newest(self, game_id: int) -> int:
         """Return the number of a game's newest document; 0 if none waits."""
         waiting = self._games.get(game_id)
         return next(reversed(waiting.values()))[0] if waiting else 0
@@ -83,7 +83,7 @@ class Unread:
         waiting = self._games.get(game_id)
         return not waiting or next(iter(waiting.values()))[0] > number
 
-    def fullest(self) -> int:
+    def find_fullest(self) -> int:
         """Return the id of the game whose documents are the largest together.
 
         Raises:

@@ -98,7 +98,7 @@ class LobbyActor(Actor[LobbyRole]):
         self._holding: Holding | None = None
         self._shard = 0
         if lobby is not None:
-            self._shard = index.holdings.shard_of(lobby.game_id, lobby.lobby_id)
+            self._shard = index.holdings.get_shard(lobby.game_id, lobby.lobby_id)
 
     @property
     def shard(self) -> int | None:
@@ -220,12 +220,12 @@ class LobbyActor(Actor[LobbyRole]):
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
         clock = self._clock
-        created_us = self._index.next_creation(clock.time())
+        created_us = self._index.take_creation_us(clock.time())
         event = rules.decide_create(command, clock.now(), created_us)
         lobby = rules.new_lobby(event)
         self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
         self._ask_behaviour(lobby)
-        self._shard = self._index.holdings.shard_of(event.game_id, event.lobby_id)
+        self._shard = self._index.holdings.get_shard(event.game_id, event.lobby_id)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
         return Changed(reply, codec.entry(event.lobby_id, 1, event, self._shard))
 

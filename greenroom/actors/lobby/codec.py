@@ -15,13 +15,13 @@ KIND: Final = "lobby"
 CODEC: Final[JournalCodec[LobbyEvent, Lobby]] = JournalCodec(
     KIND, LobbyEvent, Lobby, event_format=1, state_format=1
 )
-entry = CODEC.entry
-event_of = CODEC.event_of
+entry = CODEC.make_entry
+event_of = CODEC.decode_event
 
 
 def snapshot(lobby: Lobby, shard: int = 0) -> Snapshot:
     """Return a lobby written down; it needs no older entries besides."""
-    return CODEC.snapshot(lobby.lobby_id, lobby, lobby.version + 1, shard)
+    return CODEC.make_snapshot(lobby.lobby_id, lobby, lobby.version + 1, shard)
 
 
 def restore(recovered: Recovered) -> Lobby | None:

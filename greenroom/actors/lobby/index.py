@@ -25,7 +25,7 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         self._pending: dict[int, dict[str, None]] = {}
         self._pending_in: dict[str, dict[str, int]] = {}
 
-    def lobby_of_request(self, request_id: str) -> str | None:
+    def find_lobby_of_request(self, request_id: str) -> str | None:
         """Return the lobby that holds a join request."""
         return self._requests.get(request_id)
 
@@ -37,7 +37,7 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         """Return the lobbies that have started and not ended, and their rooms."""
         return list(self._rooms.items())
 
-    def next_creation(self, seconds: float) -> int:
+    def take_creation_us(self, seconds: float) -> int:
         """Return the microsecond in which a lobby is made now: each is later than the last.
 
         Args:

@@ -43,7 +43,7 @@ class AddressCounts:
         """Return how many addresses are counted each by itself."""
         return len(self._counts)
 
-    def count_of(self, key: str) -> int:
+    def get_count(self, key: str) -> int:
         """Return how much is counted under a key, or under the one it shares."""
         count = self._counts.get(key)
         return count if count is not None else self._count_shared(key)

@@ -100,9 +100,9 @@ class Holdings:
         """Return the shard of a room or lobby, None if its game is not here."""
         return self._ledger.find_shard(game_id, key)
 
-    def shard_of(self, game_id: int, key: str) -> int:
+    def get_shard(self, game_id: int, key: str) -> int:
         """Return the shard of a room or lobby; if its game is not here, what its hash says."""
-        return self._ledger.shard_of(game_id, key)
+        return self._ledger.get_shard(game_id, key)
 
     def forget(self, key: str) -> None:
         """Forget from where one was made that has left memory for good."""
@@ -121,14 +121,14 @@ class Holdings:
             RoomsRefused: they would hold more than the plan, the address's share, or the server
                 allows.
         """
-        game = self._ledger.usage_of_game(game_id)
-        owner, share, refused = game.owner, self._share_of(key), self._ledger.refused
+        game = self._ledger.get_game_usage(game_id)
+        owner, share, refused = game.owner, self._find_share(key), self._ledger.refused
         rooms_max = owner.limits.rooms_max
         if owner.rooms >= owner.allowed.rooms_max:
             if not owner.lacks("rooms", 1):
                 refused["rooms by plan"] += 1
             raise TooManyRooms
-        if share and owner.rooms_from.count_of(share) + 1 > owner.address_share(rooms_max):
+        if share and owner.rooms_from.get_count(share) + 1 > owner.compute_address_share(rooms_max):
             refused["rooms by plan and address"] += 1
             raise TooManyRooms
         self.memory.check(owner, share, size)
@@ -144,10 +144,10 @@ class Holdings:
             weigh: tells what it counts for.
             lobby_id: the lobby that it was.
         """
-        game = self._ledger.usage_of_game(game_id)
+        game = self._ledger.get_game_usage(game_id)
         maker = key if key in self._made_from or lobby_id is None else lobby_id
         shard = partition_named(game.shards, key)
-        return Holding(self, game, self._share_of(maker), weigh, shard=shard)
+        return Holding(self, game, self._find_share(maker), weigh, shard=shard)
 
-    def _share_of(self, key: str) -> str:
+    def _find_share(self, key: str) -> str:
         return share_key(self._made_from.get(key, ""))

@@ -99,11 +99,11 @@ class OwnerUsage:
         self.written_bytes = 0
         """Bytes written today."""
 
-    def address_share(self, limit: float) -> float:
+    def compute_address_share(self, limit: float) -> float:
         """Return how much of what a plan allows one address may use; at least 1."""
         return max(1.0, self.share_per_address * limit)
 
-    def used(self) -> dict[Kind, int]:
+    def count_used(self) -> dict[Kind, int]:
         """Return how much is used of each limit that can be shared."""
         return {
             "storage_bytes": self.storage_bytes,
@@ -125,7 +125,7 @@ class OwnerUsage:
         if self.shares is None:
             return False
         limit: float = getattr(self.limits, f"{kind}_max")
-        return self.shares.lacks(kind, math.ceil(more), self.used()[kind], limit)
+        return self.shares.lacks(kind, math.ceil(more), self.count_used()[kind], limit)
 
     @property
     def limits(self) -> PlanLimits:
@@ -150,7 +150,7 @@ class OwnerUsage:
     def settle(self) -> None:
         """Allow what limits and shares say now."""
         shares = self._shares
-        self.allowed = self._limits if shares is None else shares.within(self._limits)
+        self.allowed = self._limits if shares is None else shares.compute_allowed(self._limits)
 
 
 class GameUsage:
@@ -197,7 +197,7 @@ class GameUsage:
                 self._refused["players by plan"] += 1
             raise TooManyPlayersOnline
         key, online_max = share_key(address), owner.limits.players_online_max
-        if key and owner.online_from.count_of(key) + 1 > owner.address_share(online_max):
+        if key and owner.online_from.get_count(key) + 1 > owner.compute_address_share(online_max):
             self._refused["players by plan and address"] += 1
             raise TooManyPlayersFromAddress
 
@@ -332,11 +332,11 @@ class Ledger:
         """Return the day that calls are being counted of, since the Unix epoch."""
         return self._day_ends_at // DAY_SECONDS - 1
 
-    def usage_of_game(self, game_id: int) -> GameUsage:
+    def get_game_usage(self, game_id: int) -> GameUsage:
         """Return a game's usage; one that was never opened is nobody's, and without limits."""
         return self._games.get(game_id) or self._make_unknown(game_id)
 
-    def usage_of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
+    def get_owner_usage(self, owner_id: int, plan: Plan) -> OwnerUsage:
         """Return an owner's usage; `plan` counts only if the owner is not known yet."""
         owner = self._owners.get(owner_id)
         if owner is None:
@@ -366,7 +366,7 @@ class Ledger:
         Raises:
             TooManyGames: the owner's plan allows no more.
         """
-        owner = self.usage_of_owner(owner_id, plan)
+        owner = self.get_owner_usage(owner_id, plan)
         if owner.games >= owner.limits.games_max:
             raise TooManyGames
 
@@ -376,7 +376,7 @@ class Ledger:
         Raises:
             GamesHoldTooMuch: the documents of all games would hold more than they may.
         """
-        more = GAME_HELD_BYTES + document_bytes - self.usage_of_game(game_id).bytes_held["games"]
+        more = GAME_HELD_BYTES + document_bytes - self.get_game_usage(game_id).bytes_held["games"]
         if more > 0 and self.games_bytes + more > self.server.games_bytes_max:
             self.refused["game bytes by server"] += 1
             raise GamesHoldTooMuch
@@ -402,7 +402,7 @@ class Ledger:
         """
         game = self._games.get(game_id)
         if game is None:
-            owner = self.usage_of_owner(owner_id, plan)
+            owner = self.get_owner_usage(owner_id, plan)
             owner.games += 1
             shards = shards or (home_shard(game_id),)
             game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shards)
@@ -418,7 +418,7 @@ class Ledger:
         if not is_shared:
             owner.shares = None
         elif owner.shares is None:
-            owner.shares = OwnerShares(owner.owner_id, self.needs, owner.used())
+            owner.shares = OwnerShares(owner.owner_id, self.needs, owner.count_used())
 
     def find_shards(self, game_id: int) -> tuple[int, ...]:
         """Return the shards that a game lives in, its home first; none for one that is not here."""
@@ -435,7 +435,7 @@ class Ledger:
         shards = self.find_shards(game_id)
         return partition_named(shards, key) if shards else None
 
-    def shard_of(self, game_id: int, key: str = "") -> int:
+    def get_shard(self, game_id: int, key: str = "") -> int:
         """Return what `find_shard` does; for a game that is not here, what its hash says."""
         shard = self.find_shard(game_id, key)
         return home_shard(game_id) if shard is None else shard
@@ -458,7 +458,7 @@ class Ledger:
                 owner.bytes_held[kind] -= size
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
 
-    def games_of(self, shard: int) -> list[int]:
+    def list_games_of(self, shard: int) -> list[int]:
         """Return the ids of the games that live in a shard, some of them in others too."""
         return [game.game_id for game in self._games.values() if shard in game.shards]
 
@@ -474,7 +474,7 @@ class Ledger:
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:
         """Let another plan count for an owner from now on."""
-        owner = self.usage_of_owner(owner_id, plan)
+        owner = self.get_owner_usage(owner_id, plan)
         owner.limits = self._plans[plan]
         self._share(owner)
 
@@ -491,7 +491,7 @@ class Ledger:
         """
         if now >= self._day_ends_at:
             self.start_day_at(now)
-        game = self.usage_of_game(game_id)
+        game = self.get_game_usage(game_id)
         owner = game.owner
         calls_max = owner.limits.calls_per_day_max
         if owner.calls >= owner.allowed.calls_per_day_max:
@@ -499,7 +499,7 @@ class Ledger:
                 self.refused["calls by plan"] += 1
             return self._day_ends_at - now
         if calls_max != math.inf and (key := share_key(address)):
-            if owner.calls_from.count_of(key) + 1 > owner.address_share(calls_max):
+            if owner.calls_from.get_count(key) + 1 > owner.compute_address_share(calls_max):
                 self.refused["calls by plan and address"] += 1
                 raise CallShareUsed(self._day_ends_at - now)
             owner.calls_from.add(key)
@@ -512,7 +512,7 @@ class Ledger:
 
         One that was counted before midnight is no part of today's, and stays.
         """
-        game = self.usage_of_game(game_id)
+        game = self.get_game_usage(game_id)
         if game.calls:
             game.calls -= 1
             game.owner.calls -= 1
@@ -534,7 +534,7 @@ class Ledger:
         """
         if now >= self._day_ends_at:
             self.start_day_at(now)
-        game, key, more = self.usage_of_game(game_id), share_key(address), size + CALL_BYTES
+        game, key, more = self.get_game_usage(game_id), share_key(address), size + CALL_BYTES
         owner = game.owner
         reason = self._find_exceeded(owner, key, more)
         if reason is not None:
@@ -557,7 +557,7 @@ class Ledger:
         server_max = self.server.written_bytes_per_day_max
         if owner.written_bytes + more > owner.allowed.written_bytes_per_day_max:
             return _WRITTEN_BY_PLAN
-        if key and owner.written_from.count_of(key) + more > owner.address_share(
+        if key and owner.written_from.get_count(key) + more > owner.compute_address_share(
             min(plan_max, server_max)
         ):
             return "written bytes by address"

@@ -115,8 +115,8 @@ class Memory:
         if missing > 0:
             return Objection("plan", owner, share, missing)
         if share:
-            share_max = owner.address_share(min(plan_max, server_max))
-            missing = owner.bytes_from[self.kind].count_of(share) + more - share_max * part
+            share_max = owner.compute_address_share(min(plan_max, server_max))
+            missing = owner.bytes_from[self.kind].get_count(share) + more - share_max * part
             if missing > 0:
                 return Objection("address", owner, share, missing)
         missing = self.size + more - server_max * part

@@ -122,7 +122,7 @@ class OwnerShares:
         self._needs.note(self._owner_id)
         return True
 
-    def asks(self, used: Mapping[Kind, int], limits: PlanLimits) -> list[ShareAsk]:
+    def take_asks(self, used: Mapping[Kind, int], limits: PlanLimits) -> list[ShareAsk]:
         """Return what to ask for: what is used and needed, and a reserve.
 
         What there is too much of is given back from now on. Needs are forgotten, for those that are
@@ -157,7 +157,7 @@ class OwnerShares:
         self._shares |= dict.fromkeys(OF_A_DAY, 0)
         self.expect_more()
 
-    def within(self, limits: PlanLimits) -> PlanLimits:
+    def compute_allowed(self, limits: PlanLimits) -> PlanLimits:
         """Return what this node may use of a plan."""
         found = {f"{kind}_max": self._find_max(kind, limits) for kind in KINDS}
         return msgspec.structs.replace(limits, **found)

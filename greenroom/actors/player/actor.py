@@ -253,7 +253,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     def _find_usage(self, game_id: int) -> GameUsage:
         """Return what the player's game uses of its owner's plan."""
-        return self._index.ledger.usage_of_game(game_id)
+        return self._index.ledger.get_game_usage(game_id)
 
     def _count(self, game_id: int) -> None:
         """Count the player among those online."""
@@ -324,7 +324,9 @@ class PlayerActor(Actor[PlayerRole]):
     def leave_if_stale(self, command: LeaveIfStale) -> Changed[bool]:
         """Mark the player offline if nothing was heard of them for too long."""
         player = self._player
-        silent_seconds = self._index.silent_seconds(player.player_id, self._clock.monotonic())
+        silent_seconds = self._index.measure_silent_seconds(
+            player.player_id, self._clock.monotonic()
+        )
         now = self._clock.now()
         events = rules.decide_leave_if_stale(player, silent_seconds, command.stale_seconds, now)
         return Changed(bool(events), *events)

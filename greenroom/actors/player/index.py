@@ -41,7 +41,7 @@ class PlayerIndex:
         """
         self._loaded = loaded
         self.ledger = ledger
-        early_passivation = EarlyPassivation(passivate, self.offline_pieces)
+        early_passivation = EarlyPassivation(passivate, self.iterate_offline_pieces)
         self.memory = Memory("players", ledger, PlayersHoldTooMuch, early_passivation.make_space)
         self._pieces: dict[int, Piece] = {}
         self._by_token: dict[bytes, int] = {}
@@ -80,7 +80,7 @@ class PlayerIndex:
         if player.stats != NO_STATS:
             self._stats[player.player_id] = player
 
-    def stats_of(self, player_id: int) -> tuple[bytes, str] | None:
+    def find_stats(self, player_id: int) -> tuple[bytes, str] | None:
         """Return an active player's stats, and the marks of results in them; None for others."""
         player = self._stats.get(player_id)
         if player is not None:
@@ -155,13 +155,13 @@ class PlayerIndex:
         Raises:
             PlayersHoldTooMuch: there is no space.
         """
-        owner = self.ledger.usage_of_game(game_id).owner
+        owner = self.ledger.get_game_usage(game_id).owner
         self.memory.check(owner, share_key(address), held, part_for(document_bytes))
 
     def begin_counting(self, player_id: int, game_id: int, address: str) -> Piece:
         """Begin to count what an active player holds, for the address of the client."""
         self.stop_counting(player_id)
-        piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
+        piece = Piece(self.memory, self.ledger.get_game_usage(game_id), share_key(address))
         self._pieces[player_id] = piece
         return piece
 
@@ -171,7 +171,7 @@ class PlayerIndex:
         if piece is not None:
             piece.resize(0)
 
-    def offline_pieces(self) -> Iterator[tuple[int, Piece]]:
+    def iterate_offline_pieces(self) -> Iterator[tuple[int, Piece]]:
         """Iterate over active players who are offline and what they hold, longest offline first.
 
         Use the iterator up before a player comes or goes.
@@ -194,7 +194,7 @@ class PlayerIndex:
             self.departures += 1
 
     def watch_departure(self, player_id: int, monotonic: float, now: int) -> None:
-        """Watch a player who is not online as if last heard of just now; see `watched_departures`.
+        """Watch a player who is not online as if heard of now; see `list_watched_departures`.
 
         Args:
             player_id: the player; nothing is done if they are online.
@@ -213,21 +213,21 @@ class PlayerIndex:
         for player_id in player_ids:
             self._gone.pop(player_id, None)
 
-    def watched_departures(self) -> list[tuple[int, float]]:
+    def list_watched_departures(self) -> list[tuple[int, float]]:
         """Return the watched players who went offline, and when each was last heard (monotonic)."""
         return [(player_id, heard[0]) for player_id, heard in self._gone.items()]
 
-    def last_heard(self, player_id: int) -> int | None:
+    def find_last_heard(self, player_id: int) -> int | None:
         """Return when a player who is online, or watched, was last heard of (Unix seconds)."""
         heard = self._online.get(player_id) or self._gone.get(player_id)
         return None if heard is None else heard[1]
 
-    def silent_seconds(self, player_id: int, monotonic: float) -> float:
+    def measure_silent_seconds(self, player_id: int, monotonic: float) -> float:
         """Return for how long an online player has not been heard of; 0.0 for others."""
         seen = self._online.get(player_id)
         return 0.0 if seen is None else monotonic - seen[0]
 
-    def last_heartbeat(self, player_id: int) -> int | None:
+    def find_last_heartbeat(self, player_id: int) -> int | None:
         """Return when an online player was last heard of (Unix seconds), None for others."""
         seen = self._online.get(player_id)
         return None if seen is None else seen[1]

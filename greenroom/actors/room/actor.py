@@ -137,7 +137,7 @@ class RoomActor(Actor[RoomRole]):
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
         self._holding: Holding | None = None
-        self._shard = 0 if room is None else index.holdings.shard_of(room.game_id, room.room_id)
+        self._shard = 0 if room is None else index.holdings.get_shard(room.game_id, room.room_id)
 
     @property
     def shard(self) -> int | None:
@@ -277,7 +277,7 @@ class RoomActor(Actor[RoomRole]):
         event = rules.decide_create(command, self._clock.now())
         _, size = weigh(rules.new_room(event))
         self._index.holdings.check_new(event.game_id, event.room_id, size)
-        self._shard = self._index.holdings.shard_of(event.game_id, event.room_id)
+        self._shard = self._index.holdings.get_shard(event.game_id, event.room_id)
         return event
 
     @handles(JoinRoom)
@@ -490,7 +490,7 @@ class RoomActor(Actor[RoomRole]):
         ):
             return None
         receivers = relay.find_receivers(room, command)
-        connected = connections.connected(room_id)
+        connected = connections.get_connected(room_id)
         absent = [i for i in receivers if i not in connected]
         readers = relay.find_readers(room, absent)
         entry = self._make_stored(command, readers) if readers else None

@@ -27,11 +27,11 @@ class RoomIndex(SeatIndex[RoomListing]):
         """Return whether a player has a seat in a room that takes them for offline."""
         return player_id in self._offline
 
-    def lobby_of(self, room_id: str) -> str | None:
+    def find_lobby_of_room(self, room_id: str) -> str | None:
         """Return the lobby that a room was started from."""
         return self._lobbies.get(room_id)
 
-    def room_of_lobby(self, lobby_id: str) -> str | None:
+    def find_room_of_lobby(self, lobby_id: str) -> str | None:
         """Return the room that a lobby has become, while it is in memory."""
         return self._rooms.get(lobby_id)
 

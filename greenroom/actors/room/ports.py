@@ -56,7 +56,7 @@ Message = Receive | Happened | Settled
 class Connections(Protocol):
     """The open connections of all rooms' members."""
 
-    def connected(self, room_id: str) -> Container[int]:
+    def get_connected(self, room_id: str) -> Container[int]:
         """Return the members who have an open connection; the container is live."""
         ...
 

@@ -93,8 +93,8 @@ class Guesses:
             Refused: by `decide`.
         """
         wait = max(
-            self._addresses.wait_seconds(address, now),
-            self._place.wait_seconds(_ALL, now),
+            self._addresses.compute_wait_seconds(address, now),
+            self._place.compute_wait_seconds(_ALL, now),
         )
         if wait > 0.0:
             raise TooManyGuesses(wait)

@@ -52,7 +52,7 @@ class SeatTable:
             if len(self._freed) > FREED_MAX:
                 del self._freed[next(iter(self._freed))]
 
-    def freeing_of(self, player_id: int) -> object | None:
+    def find_freeing(self, player_id: int) -> object | None:
         """Return what stands for the freeing of a player's last seat; None if it is durable."""
         return self._freed.get(player_id)
 
@@ -109,14 +109,14 @@ class SeatIndex(Generic[Listing]):
         self._ended: dict[str, int] = {}
         self._changed: dict[str, None] = {}
 
-    def seat_of(self, player_id: int) -> str | None:
+    def find_seat(self, player_id: int) -> str | None:
         """Return the one that a player has a seat in."""
         seat = self._table.find(player_id)
         return seat[1] if seat is not None and seat[0] == self.kind else None
 
-    def freeing_of(self, player_id: int) -> object | None:
-        """See `SeatTable.freeing_of`."""
-        return self._table.freeing_of(player_id)
+    def find_freeing(self, player_id: int) -> object | None:
+        """See `SeatTable.find_freeing`."""
+        return self._table.find_freeing(player_id)
 
     def forget_freeings(self, player_ids: Iterable[int]) -> None:
         """See `SeatTable.forget_freeings`."""
@@ -126,11 +126,11 @@ class SeatIndex(Generic[Listing]):
         """See `SeatTable.note_durable`."""
         self._table.note_durable(player_id, freeing)
 
-    def keys(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         """Return all of them, active or just ended."""
         return list(self._known)
 
-    def game_of(self, key: str) -> int | None:
+    def find_game(self, key: str) -> int | None:
         """Return the game of one in memory, active or just ended; None for others."""
         known = self._known.get(key)
         return None if known is None else known.game_id
@@ -159,16 +159,16 @@ class SeatIndex(Generic[Listing]):
         """Return those of these keys that have changed; they count as unchanged from now on."""
         return [key for key in keys if self._changed.pop(key, key) is None]
 
-    def keys_of(self, game_ids: Collection[int]) -> list[str]:
+    def list_keys_of(self, game_ids: Collection[int]) -> list[str]:
         """Return those of these games, active or just ended."""
         return [key for key, known in self._known.items() if known.game_id in game_ids]
 
-    def members_of(self, key: str) -> frozenset[int]:
+    def get_members(self, key: str) -> frozenset[int]:
         """Return who has a seat in one; nobody if it is not in memory."""
         known = self._known.get(key)
         return frozenset() if known is None else known.player_ids
 
-    def open_places(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
+    def iterate_open_places(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
         """Iterate over those of a game with a free seat, in order.
 
         Let nothing else run in between, but begin again after the last place that was given.
@@ -176,12 +176,12 @@ class SeatIndex(Generic[Listing]):
         places = self._open.get(game_id)
         return iter(()) if places is None else places.irange(after, inclusive=(False, True))
 
-    def listing_of(self, key: str) -> Listing | None:
+    def find_listing(self, key: str) -> Listing | None:
         """Return what anybody may see of one in memory; None once it has ended."""
         known = self._known.get(key)
         return None if known is None else known.listing
 
-    def listings(self, game_id: int | None = None) -> list[tuple[int, Listing]]:
+    def get_listings(self, game_id: int | None = None) -> list[tuple[int, Listing]]:
         """Return all that have not ended, of one game or of all, each with its game."""
         return [
             (known.game_id, known.listing)

@@ -85,7 +85,7 @@ class BehaviourService:
                 self._jobs.begin(nursery)
                 self._world().player_index.stats_changed = self.tell_stats
                 for room_id, results in self._results.items():
-                    nursery.start_soon(self._deliver_of, room_id, results)
+                    nursery.start_soon(self._deliver_all, room_id, results)
                 task_status.started()
                 await self._refresh_stale()
         finally:
@@ -116,7 +116,7 @@ class BehaviourService:
 
     # For rooms; see `Studio`.
 
-    def seed(self) -> int:
+    def draw_seed(self) -> int:
         """Return 64 random bits, for the chance of a new room."""
         return int.from_bytes(os.urandom(8), "big")
 
@@ -172,17 +172,17 @@ class BehaviourService:
             return
         results = self._results[room_id] = {number: result}
         if self._nursery is not None:
-            self._nursery.start_soon(self._deliver_of, room_id, results)
+            self._nursery.start_soon(self._deliver_all, room_id, results)
 
     # Stats.
 
-    def declared(self, game_id: int) -> Stats:
+    def get_declared(self, game_id: int) -> Stats:
         """Return the stats that a game's behaviours declare."""
-        return self._registry.stats(game_id)
+        return self._registry.get_stats(game_id)
 
-    def known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
+    def find_known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
         """Return a player's stats as they are now; None for a player who is not in memory."""
-        found = self._world().player_index.stats_of(player_id)
+        found = self._world().player_index.find_stats(player_id)
         if found is None:
             return None
         stats, results = found
@@ -195,17 +195,17 @@ class BehaviourService:
 
     def tell_stats(self, player_id: int, source: str) -> None:
         """Tell the room where a player sits of their stats, unless it has changed them itself."""
-        room_id = self._world().rooms.index.seat_of(player_id)
+        room_id = self._world().rooms.index.find_seat(player_id)
         if room_id is not None and room_id != source:
             self._notify(room_id, player_id)
 
     def _notify(self, room_id: str, player_id: int) -> None:
         note = self._note(room_id, player_id)
         if note is not None:
-            self.rooms.ref(room_id).notify(note)
+            self.rooms.get_ref(room_id).notify(note)
 
     def _note(self, room_id: str, player_id: int) -> NoteStats | None:
-        known = self.known_stats(room_id, player_id)
+        known = self.find_known_stats(room_id, player_id)
         return None if known is None else NoteStats(player_id, known.stats, known.written)
 
     async def _refresh_stale(self) -> None:
@@ -216,7 +216,7 @@ class BehaviourService:
                 continue
             room_id = next(iter(self._stale))
             for player_id in self._stale.pop(room_id):
-                player = self._world().players.ref(player_id)
+                player = self._world().players.get_ref(player_id)
                 read = WriteStats(())  # brings them to memory
                 refusal = await self._persist(lambda: player.ask(read))  # noqa: B023 - awaited here
                 if refusal is None:
@@ -226,7 +226,7 @@ class BehaviourService:
 
     # Results, and what came of jobs.
 
-    async def _deliver_of(self, room_id: str, results: dict[int, ResultOrder]) -> None:
+    async def _deliver_all(self, room_id: str, results: dict[int, ResultOrder]) -> None:
         """Write a room's results until none waits: none does once the room is let go."""
         while results:
             number = next(iter(results))
@@ -237,9 +237,9 @@ class BehaviourService:
         if self._results.get(room_id) is results:
             del self._results[room_id]
 
-    def under_way(self, room_id: str) -> set[tuple[str, str, int]]:
+    def list_under_way(self, room_id: str) -> set[tuple[str, str, int]]:
         """Return the jobs and results of a room that are under way, each by its number."""
-        jobs = {("job", room_id, number) for number in self._jobs.numbers_of(room_id)}
+        jobs = {("job", room_id, number) for number in self._jobs.list_numbers(room_id)}
         return jobs | {("result", room_id, number) for number in self._results.get(room_id, ())}
 
     def let_go(self, room_id: str) -> None:
@@ -255,7 +255,7 @@ class BehaviourService:
         known where. As a rule the room has gone, too.
         """
         world, player_id = self._world(), result.player_id
-        player, command = world.players.ref(player_id), _command(room_id, number, result)
+        player, command = world.players.get_ref(player_id), _command(room_id, number, result)
         refusal = await self._persist(lambda: player.ask(command))
         if isinstance(refusal, Moved):
             moved = refusal
@@ -268,7 +268,7 @@ class BehaviourService:
             return False
         else:
             _logger.warning("a result of room %s was not written: %s", room_id, refusal)
-        room = self.rooms.ref(room_id)
+        room = self.rooms.get_ref(room_id)
         if isinstance(result, ChangeStat):
             await self._persist(
                 lambda: room.ask(NoteDelivered(number, self._note(room_id, result.player_id)))
@@ -293,7 +293,7 @@ class BehaviourService:
         """Tell a room what came of a job, if it is there, and again while the database is away."""
         command, again = TakeResult(work.on_done, result), f"job {next(self._job_numbers)}"
         try:
-            self.rooms.ref(room_id).tell(command, again=again)
+            self.rooms.get_ref(room_id).tell(command, again=again)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
 

@@ -72,7 +72,7 @@ class TakenDrafts:
         )
         self._players: tuple[list[Player], list[int]] = ([], [])
 
-    def rest_of(self, shards: Collection[int] | None) -> Collection[int] | None:
+    def find_rest(self, shards: Collection[int] | None) -> Collection[int] | None:
         """Return those of some shards, or of all (None), that no draft has."""
         if not self._parts or shards is None:
             return shards

@@ -46,7 +46,7 @@ class EndedPlaces:
             batches.append((at, kind, bytearray()))
         batches[-1][2].extend(bytes.fromhex(key))
 
-    def first(self, until: int) -> tuple[int, str, str] | None:
+    def find_first(self, until: int) -> tuple[int, str, str] | None:
         """Return shard, kind and key of the oldest entry, None if it is later than `until`."""
         if not self._shards:
             return None
@@ -55,7 +55,7 @@ class EndedPlaces:
         return None if at > until else (shard, kind, keys[-_KEY_BYTES:].hex())
 
     def drop(self, shard: int, key: str) -> None:
-        """Forget the oldest entry of a shard, if it still is the one that `first` has returned."""
+        """Forget the oldest entry of a shard, if it still is the one of `find_first`."""
         batches = self._shards.get(shard)
         if batches is None or batches[0][2][-_KEY_BYTES:].hex() != key:
             return

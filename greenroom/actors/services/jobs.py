@@ -82,7 +82,7 @@ class Jobs:
 
     def start(self, room_id: str, work: Run) -> None:
         """Do a job of a room; one too many fails at once."""
-        if len(self.numbers_of(room_id)) >= ROOM_JOBS_MAX or self._total >= JOBS_MAX:
+        if len(self.list_numbers(room_id)) >= ROOM_JOBS_MAX or self._total >= JOBS_MAX:
             self._tell(room_id, work, JobFailed("too many jobs"))
             return
         number = next(self._numbers)
@@ -93,7 +93,7 @@ class Jobs:
         else:
             self._nursery.start_soon(self._run, room_id, number, work)
 
-    def numbers_of(self, room_id: str) -> Collection[int]:
+    def list_numbers(self, room_id: str) -> Collection[int]:
         """Return the numbers of a room's jobs that run or wait; no two jobs have the same."""
         return self._under_way.get(room_id, ())
 

@@ -55,7 +55,7 @@ class JournalCutter:
     async def _cut(self, place: Journalled[Any, Any]) -> None:
         clock = self._world.clock
         retention_seconds = self._world.settings.journal_retention_seconds
-        left = deque[str](place.directory.keys())
+        left = deque[str](place.directory.iterate_keys())
         while left:
             keys = [left.popleft() for _ in range(min(KEYS_MAX, len(left)))]
             more = await place.loader.journals.cut(

@@ -33,7 +33,7 @@ class Reloader:
             studio: whose behaviours; they have just been loaded.
         """
         self._studio = studio
-        self._seen = studio.sources.stamps()
+        self._seen = studio.sources.read_stamps()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Look once a second, until cancelled."""
@@ -56,7 +56,7 @@ class Reloader:
         return True
 
     async def _look(self) -> dict[str, tuple[int, int]]:
-        return await trio.to_thread.run_sync(self._studio.sources.stamps)
+        return await trio.to_thread.run_sync(self._studio.sources.read_stamps)
 
     async def _reload(self) -> None:
         try:
@@ -65,7 +65,7 @@ class Reloader:
             why = str(error)  # the line itself says it, not only the end of a long stack
             _logger.exception("behaviours stay as they were: %s", why)
             return
-        room_ids = list(self._studio.rooms.keys())
+        room_ids = list(self._studio.rooms.iterate_keys())
         replies = [await self._hand_over(room_id) for room_id in room_ids]
         new, old = replies.count("new code"), replies.count("old code")
         stuck = f", with the old code: {old}" if old else ""
@@ -73,7 +73,7 @@ class Reloader:
 
     async def _hand_over(self, room_id: str) -> Reloaded | None:
         """Have a room go on with other code; return what it says, None if it says nothing."""
-        room = self._studio.rooms.ref(room_id)
+        room = self._studio.rooms.get_ref(room_id)
         try:
             return await room.ask(ReloadBehaviour())
         except ActorUnavailable as error:

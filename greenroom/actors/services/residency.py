@@ -111,7 +111,7 @@ async def _check_memory(world: World, homes: Mapping[int, int], found: _Findings
         is_mended = _lives_in(world, player_id) in {None, row}
         found.note("memory", what, is_mended=is_mended)
         for place in (world.rooms, world.lobbies):
-            key = place.seats.seat_of(player_id)
+            key = place.seats.find_seat(player_id)
             if key is not None and _shard_of(world, place, key) != row:
                 _put_out(world, place, key, player_id, row, found)
 
@@ -121,20 +121,20 @@ async def _load_anew(world: World, player_id: int, home: int | None) -> None:
     world.players.drop(player_id)
     if home is not None and world.owns(home):
         with suppress(ActorUnavailable, ActorStopped, Refused):
-            await world.players.ref(player_id).ask(DescribePlayer())
+            await world.players.get_ref(player_id).ask(DescribePlayer())
 
 
 def _list_strangers(world: World) -> Iterator[tuple[int, int]]:
     """Return the players in memory whose shard is not this node's, each with that."""
     for shard in range(SHARDS):
         if not world.owns(shard):
-            for player_id in world.players.keys_of(shard):
+            for player_id in world.players.list_keys_of(shard):
                 yield player_id, shard
 
 
 def _lives_in(world: World, player_id: int) -> int | None:
     """Return where a player lives as far as memory knows; None if they are not in memory."""
-    return world.players.shard_of(player_id)
+    return world.players.find_shard(player_id)
 
 
 # In seats.
@@ -146,17 +146,17 @@ async def _check_seats(
     """Put members out of rooms and lobbies of these shards who live elsewhere."""
     for place in (world.rooms, world.lobbies):
         suspects: dict[int, str] = {}
-        for count, key in enumerate(place.seats.keys(), 1):
-            if place.seats.game_of(key) in world.ledger.spread:
+        for count, key in enumerate(place.seats.list_keys(), 1):
+            if place.seats.find_game(key) in world.ledger.spread:
                 shard = _shard_of(world, place, key)
                 if guard.holds(shard):
-                    members = place.seats.members_of(key)
+                    members = place.seats.get_members(key)
                     suspects.update({i: key for i in members if homes.get(i) != shard})
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
         rows = await _read_homes(world, suspects)
         for count, (player_id, key) in enumerate(suspects.items(), 1):
-            if place.seats.seat_of(player_id) == key:
+            if place.seats.find_seat(player_id) == key:
                 shard, home = _shard_of(world, place, key), rows.get(player_id)
                 if home != shard and guard.holds(shard):
                     _put_out(world, place, key, player_id, home, found)
@@ -165,7 +165,7 @@ async def _check_seats(
 
 
 def _shard_of(world: World, place: Journalled[Any, Any], key: str) -> int:
-    return world.ledger.shard_of(place.seats.game_of(key) or 0, key)
+    return world.ledger.get_shard(place.seats.find_game(key) or 0, key)
 
 
 def _put_out(  # noqa: PLR0917 - who, where, and where to note it
@@ -183,7 +183,7 @@ def _put_out(  # noqa: PLR0917 - who, where, and where to note it
     place.directory.run_now(key, command)
     seat = f"{place.loader.kind} {key} of shard {shard}"
     what = f"player {player_id} sat in {seat}, and lives in {home}"
-    found.note("seat", what, is_mended=place.seats.seat_of(player_id) != key)
+    found.note("seat", what, is_mended=place.seats.find_seat(player_id) != key)
 
 
 async def _read_homes(world: World, player_ids: Collection[int]) -> dict[int, int]:

@@ -167,10 +167,10 @@ class ShardKeeper:
     def _find_under_way(self, shard: int) -> set[object]:
         world = self._world
         found = set[object]()
-        for game_id in world.ledger.games_of(shard):
-            found.update((game_id, user) for user in world.platforms.signing_in(game_id))
-        for room_id in world.rooms.directory.keys_of(shard):
-            found.update(self._studio.under_way(room_id))
+        for game_id in world.ledger.list_games_of(shard):
+            found.update((game_id, user) for user in world.platforms.list_signing_in(game_id))
+        for room_id in world.rooms.directory.list_keys_of(shard):
+            found.update(self._studio.list_under_way(room_id))
         return found
 
     def set_aside(self, shard: int) -> None:
@@ -180,9 +180,9 @@ class ShardKeeper:
         `places.writing`: what is on its way to the database counts as written.
         """
         world = self._world
-        for player_id in world.player_index.take_unsaved_of(world.players.keys_of(shard)):
+        for player_id in world.player_index.take_unsaved_of(world.players.list_keys_of(shard)):
             world.players.run_now(player_id, SavePresence())
-        for room_id in world.rooms.directory.keys_of(shard):
+        for room_id in world.rooms.directory.list_keys_of(shard):
             world.rooms.directory.run_now(room_id, StoreSnapshot())
 
     def let_go(self, shard: int) -> None:
@@ -192,9 +192,9 @@ class ShardKeeper:
         gets their answer.
         """
         world = self._world
-        game_ids = world.ledger.games_of(shard)
+        game_ids = world.ledger.list_games_of(shard)
         gone = [game_id for game_id in game_ids if not self._has_others(game_id, shard)]
-        player_ids = set[int](world.players.keys_of(shard))
+        player_ids = set[int](world.players.list_keys_of(shard))
         for place in (world.rooms, world.lobbies):
             player_ids |= self._let_go(place, shard, game_ids)
         world.players.discard_shard(shard)
@@ -220,10 +220,10 @@ class ShardKeeper:
         """Forget the rooms, or the lobbies, of a shard; return who sits there."""
         player_ids = set[int]()
         place.directory.discard_shard(shard)
-        for key in place.seats.keys_of(game_ids):
-            if self._world.ledger.shard_of(place.seats.game_of(key) or 0, key) != shard:
+        for key in place.seats.list_keys_of(game_ids):
+            if self._world.ledger.get_shard(place.seats.find_game(key) or 0, key) != shard:
                 continue  # in another partition of its game
-            player_ids |= place.seats.members_of(key)
+            player_ids |= place.seats.get_members(key)
             place.seats.forget(key)
             self._studio.let_go(key)
         return player_ids

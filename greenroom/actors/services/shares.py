@@ -107,7 +107,7 @@ class ShareService:
                 self._held.discard(owner_id)
             return
         self._held.add(owner_id)
-        day, asks = ledger.day, shares.asks(owner.used(), owner.limits)
+        day, asks = ledger.day, shares.take_asks(owner.count_used(), owner.limits)
         owner.settle()  # before the database hears of it: what is given back may be gone at once
         if is_round:
             shares.expect_more()

@@ -95,7 +95,7 @@ class SnapshotService:
     ) -> int:
         loader = place.loader
         ready, keys = drafts.find_places(loader.kind)
-        loaded = await loader.journals.load(loader.kind, drafts.rest_of(guard.shards), keys)
+        loaded = await loader.journals.load(loader.kind, drafts.find_rest(guard.shards), keys)
         restored, now = 0, self._world.clock.now()
         for count, (key, shard, state) in enumerate(chain(ready, _states(loader, loaded)), 1):
             if state.ended_at is not None and state.ended_at < now - loader.linger_seconds:
@@ -110,7 +110,7 @@ class SnapshotService:
     def _adopt(place: Journalled[Any, Any], key: str, state: Any) -> int:
         """Bring one to memory; return 1 if it has not ended."""
         try:
-            place.directory.adopt(key, place.loader.actor(state))
+            place.directory.adopt(key, place.loader.make_actor(state))
         except Moved:  # its game is being deleted
             return 0
         return int(state.is_active)
@@ -130,7 +130,7 @@ class SnapshotService:
 
     @staticmethod
     def _list_keys(place: Journalled[Any, Any], shard: int | None) -> list[str] | None:
-        return None if shard is None else place.directory.keys_of(shard)
+        return None if shard is None else place.directory.list_keys_of(shard)
 
     async def _save_slice(self, place: Journalled[Any, Any], left: deque[str]) -> bool:
         """Write snapshots of the first ones of a queue; return whether the database takes more."""
@@ -165,7 +165,7 @@ class SnapshotService:
     @staticmethod
     async def _take_snapshot(place: Journalled[Any, Any], key: str) -> Snapshot | None:
         """Return the snapshot of one that is in memory, None for others."""
-        actor = place.directory.active(key)
+        actor = place.directory.find_active(key)
         if actor is None:
             return None
         try:
@@ -183,9 +183,9 @@ class SnapshotService:
         world, now = self._world, self._world.clock.now()
         for lobby_id, room_id in world.lobbies.index.list_started():
             if not world.rooms.index.is_active(room_id):
-                world.lobbies.directory.ref(lobby_id).notify(EndLobby("room_ended"))
+                world.lobbies.directory.get_ref(lobby_id).notify(EndLobby("room_ended"))
         for room_id in world.rooms.index.list_expected():
-            world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
+            world.rooms.directory.get_ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
             for key in place.seats.list_ended_before(now - place.loader.linger_seconds):
                 shard = self._find_shard(place, key)
@@ -193,7 +193,7 @@ class SnapshotService:
                     place.seats.forget(key)
                     self._ended.add(shard, now, place.loader.kind, key)
         until = now - world.settings.journal_retention_seconds
-        while (oldest := self._ended.first(until)) is not None:
+        while (oldest := self._ended.find_first(until)) is not None:
             shard, kind, key = oldest
             try:
                 await world.rooms.loader.journals.forget(kind, key)
@@ -203,8 +203,8 @@ class SnapshotService:
 
     def _find_shard(self, place: Journalled[Any, Any], key: str) -> int:
         """Return where one in memory lives."""
-        game_id = place.seats.game_of(key)
-        return 0 if game_id is None else self._world.ledger.shard_of(game_id, key)
+        game_id = place.seats.find_game(key)
+        return 0 if game_id is None else self._world.ledger.get_shard(game_id, key)
 
 
 def _states(

@@ -54,7 +54,7 @@ async def restore_online(
         StorageUnavailable: the database does not answer.
     """
     restored = 0
-    rest = drafts.rest_of(guard.shards)
+    rest = drafts.find_rest(guard.shards)
 
     def take(page: list[Player]) -> None:
         nonlocal restored
@@ -135,7 +135,7 @@ async def save_presence(world: World) -> None:
 
 async def save_presence_of(world: World, shard: int) -> None:
     """Queue the last signs of life of all players of a shard who gave one since the last time."""
-    unsaved = world.player_index.take_unsaved_of(world.players.keys_of(shard))
+    unsaved = world.player_index.take_unsaved_of(world.players.list_keys_of(shard))
     for count, player_id in enumerate(unsaved, 1):
         world.players.run_now(player_id, SavePresence())
         if count % SLICE == 0:
@@ -147,7 +147,7 @@ async def _tell_each(
 ) -> None:
     """Tell active players something, if they can be told now."""
     for count, player_id in enumerate(player_ids, 1):
-        player = world.players.active(player_id)
+        player = world.players.find_active(player_id)
         if player is not None:
             player.notify(command)
         if count % SLICE == 0:

@@ -236,9 +236,9 @@ class UsageService:
             game_id = game.game_id
             if self._ledger.find_game(game_id) is not game:
                 return
-            before = await self._records.stored_parts(game_id)
+            before = await self._records.load_stored_parts(game_id)
             await trio.sleep(REST_SECONDS)
-            if await self._records.stored_parts(game_id) != before:
+            if await self._records.load_stored_parts(game_id) != before:
                 continue
             whole = StoredRecount()
             if not await self._recount_document(game_id, whole):
@@ -246,7 +246,7 @@ class UsageService:
             await self._recount_players(game_id, whole)
             whole.end()
             await trio.sleep(REST_SECONDS)
-            is_same = await self._records.stored_parts(game_id) == before
+            is_same = await self._records.load_stored_parts(game_id) == before
             if is_same and self._parts.is_written(game):
                 game.count_stored(whole.stored_bytes - sum(size for _, _, size in before))
                 return

@@ -59,7 +59,7 @@ class PartRecords(Protocol):
         """
         ...
 
-    async def stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
+    async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
         """Return the parts of a game, sorted: the node, the stay, and the stored bytes of each."""
         ...
 
@@ -189,7 +189,7 @@ class UsageParts:
         return [self._get_part(game_id) for game_id in spread]
 
     def _get_part(self, game_id: int) -> _Part:
-        game, part = self._ledger.usage_of_game(game_id), self._parts.get(game_id)
+        game, part = self._ledger.get_game_usage(game_id), self._parts.get(game_id)
         if part is None:
             self._stays += 1
             part = self._parts[game_id] = _Part(game, self._stays)

@@ -281,7 +281,7 @@ class StudioRoomActor(ResultsActor):
         if is_exact:
             self._saved_at = now
         self._committed = None
-        connected = self._connections.connected(host.room.room_id)
+        connected = self._connections.get_connected(host.room.room_id)
         return Turn(host, self._clock.time(), connected, self._report, is_exact=is_exact)
 
     def _reply_with(
@@ -483,7 +483,7 @@ class StudioRoomActor(ResultsActor):
             BehaviourFailed: it cannot, unless it is reloaded.
         """
         if self._room.is_active:
-            raise self._circuit.refusal(self._clock.monotonic())
+            raise self._circuit.make_refusal(self._clock.monotonic())
 
     # Time.
 
@@ -531,7 +531,7 @@ class StudioRoomActor(ResultsActor):
     def _set_timers(self) -> None:
         """Be woken for the behaviour's next timer."""
         host = self._callable
-        due = None if host is None else host.next_timer_due()
+        due = None if host is None else host.find_next_timer_due()
         if due is None:
             self.timers.stop(_TIMERS)
         else:

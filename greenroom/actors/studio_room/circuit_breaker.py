@@ -53,13 +53,13 @@ class CircuitBreaker:
         self.is_open, self._closes_at = True, now + seconds
         return seconds
 
-    def seconds_left(self, now: float) -> float:
+    def count_seconds_left(self, now: float) -> float:
         """Return in how many seconds the circuit closes: 0 if it is closed, infinity if never."""
         return max(0.0, self._closes_at - now) if self.is_open else 0.0
 
-    def refusal(self, now: float) -> BehaviourFailed:
+    def make_refusal(self, now: float) -> BehaviourFailed:
         """Return the refusal of what the behaviour should see while it is not called."""
-        seconds = self.seconds_left(now)
+        seconds = self.count_seconds_left(now)
         closes = self.is_open and seconds < math.inf
         return BehaviourRests(max(seconds, 1.0)) if closes else BehaviourFailed()
 

@@ -41,7 +41,7 @@ class Effects(msgspec.Struct):
             match effect:
                 case Push():
                     self.pushes.append(effect)
-                    readers = roster.readers(effect.player_ids) if effect.is_reliable else ()
+                    readers = roster.list_readers(effect.player_ids) if effect.is_reliable else ()
                     if readers:
                         orders.append(Deliver(effect.command, effect.data, readers))
                 case Run():

@@ -100,10 +100,10 @@ class BehaviourHost:
         behaviour = studio.make(room.behaviour)
         runner: Runner[Any]
         if saved is None:
-            runner = Runner.create(behaviour, facts, studio.seed(), studio.watch)
+            runner = Runner.create(behaviour, facts, studio.draw_seed(), studio.watch)
         else:
             runner = Runner.restore(behaviour, facts, saved, studio.watch)
-        runner.show_stats(self.stats_of)
+        runner.show_stats(self.read_stats)
         return runner
 
     def reload(self) -> None:
@@ -152,14 +152,14 @@ class BehaviourHost:
         if not self.runner.behaviour.stats:
             return ()
         room_id = self.room.room_id
-        known = self._studio.known_stats(room_id, player_id)
+        known = self._studio.find_known_stats(room_id, player_id)
         if known is None:
             known = KnownStats(stats.NO_STATS, 0)
             self._studio.refresh_stats(room_id, (player_id,))
         self._joining[player_id] = known
         return (StatsNoted(player_id, known.stats, known.written, now),)
 
-    def stats_of(self, player_id: int) -> dict[str, Number]:
+    def read_stats(self, player_id: int) -> dict[str, Number]:
         """Return a member's stats, with all that the room has ordered and waits for."""
         room = self.room
         known = self._joining.get(player_id) or room.stats.get(player_id)
@@ -189,6 +189,6 @@ class BehaviourHost:
         self.remember(missed=missed if missed.events else None)
         return event
 
-    def next_timer_due(self) -> float | None:
+    def find_next_timer_due(self) -> float | None:
         """Return when the next timer is due (Unix seconds), None if none runs."""
         return min((timer.due for timer in self.runner.timers.values()), default=None)

@@ -18,7 +18,7 @@ class Studio(Protocol):
     watch: Watch
     """Watches over every hook."""
 
-    def seed(self) -> int:
+    def draw_seed(self) -> int:
         """Return 64 random bits, for the chance of a new room."""
         ...
 
@@ -59,11 +59,11 @@ class Studio(Protocol):
 
     # Stats.
 
-    def declared(self, game_id: int) -> Stats:
+    def get_declared(self, game_id: int) -> Stats:
         """Return the stats that a game's behaviours declare."""
         ...
 
-    def known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
+    def find_known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
         """Return a player's stats as they are now; None for a player who is not in memory."""
         ...
 

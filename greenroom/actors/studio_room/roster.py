@@ -92,7 +92,7 @@ class Roster:
         members = sorted(self.members.values(), key=lambda member: not member.is_host)
         self._runner.seat(members, host_id, leaving_id)
 
-    def readers(self, player_ids: Iterable[int] | None) -> tuple[int, ...]:
+    def list_readers(self, player_ids: Iterable[int] | None) -> tuple[int, ...]:
         """Return the members who are online without a connection, and so poll.
 
         Args:

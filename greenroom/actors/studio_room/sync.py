@@ -286,15 +286,15 @@ class StateSync:
     def _find_steps(self) -> list[Step]:
         """Return what to tell now; nothing, and everything next time, if the behaviour fails."""
         room = self._runner.room
-        connected = self._connections.connected(room.room_id)
+        connected = self._connections.get_connected(room.room_id)
         player_ids = [player_id for player_id in room.members if player_id in connected]
         if not player_ids:
             self._views.forget_all()
             return []
         try:
-            shared = self._runner.shared() if self._shows_shared else None
+            shared = self._runner.read_shared() if self._shows_shared else None
             privates: dict[int, Json] = (
-                self._runner.private(player_ids)
+                self._runner.read_private(player_ids)
                 if self._shows_private
                 else dict.fromkeys(player_ids)
             )

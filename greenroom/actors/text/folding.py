@@ -142,7 +142,7 @@ class Reading:
     def _word_starts(self) -> list[int]:
         return [start for start, _ in self._words]
 
-    def word_round(self, start: int, end: int) -> tuple[int, int]:
+    def find_word_bounds(self, start: int, end: int) -> tuple[int, int]:
         """Return the bounds of the word or words around a stretch of the text."""
         first = bisect_right(self._word_starts, start) - 1
         last = bisect_right(self._word_starts, end - 1) - 1
@@ -180,7 +180,7 @@ class Folded:
         source, at = self.source, view.at
         return source[at[place - 1]].islower() and source[at[place]].isupper()
 
-    def views(self) -> list[Reading]:
+    def list_readings(self) -> list[Reading]:
         """Return the readings that differ from each other, the plain text first."""
         text, at = self._text, self._at
         readings = [text]

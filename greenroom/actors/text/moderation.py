@@ -77,7 +77,7 @@ class Moderator:
         words = lexicon()
         folded = Folded(text[:CENSORED_CHARACTERS_MAX])
         covered = bytearray(len(folded.source))
-        for view in folded.views():
+        for view in folded.list_readings():
             for start, end in self._search_reading(words, folded, view, covered):
                 covered[start:end] = b"\1" * (end - start)
                 yield start, end
@@ -97,12 +97,12 @@ class Moderator:
                 continue  # judged already
             for entry in words.entries[pattern]:
                 if entry.languages & bits and _fits(entry, view, first, last):
-                    found = self._stretch(words, folded, view, entry, (start, end))
+                    found = self._find_stretch(words, folded, view, entry, (start, end))
                     if found is not None:
                         yield at[found[0]], at[found[1] - 1] + 1
                         break
 
-    def _stretch(
+    def _find_stretch(
         self,
         words: Lexicon,
         folded: Folded,
@@ -117,7 +117,7 @@ class Moderator:
         if (entry.ends or view.is_glued) and not folded.is_edge(view, end):
             return None
         if view.text[start:end].isascii() or not (entry.begins or is_run_on(view.text[start])):
-            first, last = view.word_round(start, end)
+            first, last = view.find_word_bounds(start, end)
             if words.is_innocent(view.text[first:last], self._bits):
                 return None
             if not entry.begins:

@@ -103,14 +103,14 @@ class Departures:
             while waiting := self._waiting[key]:
                 told, self._waiting[key] = waiting[:TOLD_AT_ONCE], waiting[TOLD_AT_ONCE:]
                 try:
-                    await self._tell_of(game_id, shard, told)
+                    await self._tell_about(game_id, shard, told)
                 finally:
                     self._count -= len(told)
                     self._leaderboards.note_received(game_id, told)
         finally:
             del self._waiting[key]
 
-    async def _tell_of(self, game_id: int, shard: int, player_ids: list[int]) -> None:
+    async def _tell_about(self, game_id: int, shard: int, player_ids: list[int]) -> None:
         """Tell the owner of a shard of some players, until it has them or too long."""
         question = ReceivePlayers(game_id, player_ids)
         with trio.move_on_after(TELL_SECONDS_MAX) as patience:

@@ -35,7 +35,7 @@ class Friendships:
 
         Their rows are deleted with the player's.
         """
-        for pair in list(self.directory.keys()):
+        for pair in list(self.directory.iterate_keys()):
             if player_id in (pair.low_id, pair.high_id):
                 self.directory.discard(pair)
 

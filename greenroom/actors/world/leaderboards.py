@@ -142,7 +142,7 @@ class Leaderboards:
             for event in events:
                 left_bytes -= self._note(event, left_bytes)
             while self._unread.size_bytes > UNREAD_BYTES_MAX:
-                self._give_up_following(self._unread.fullest())
+                self._give_up_following(self._unread.find_fullest())
         except Exception:  # noqa: BLE001 - the committer must not suffer for it
             self._begin_anew()
         if self._unread.size_bytes:
@@ -204,10 +204,10 @@ class Leaderboards:
 
     def _put(self, change: Change, left_bytes: int) -> int:
         """Read a document if it fits into what is left, or let it wait; return what was read."""
-        readers = self._boards.readers(change.game_id)
+        readers = self._boards.get_readers(change.game_id)
         if readers is NO_READERS:
             return 0  # the game has no indexes
-        size = (_ROW_BYTES + len(change.document)) * len(readers.of(change.document))
+        size = (_ROW_BYTES + len(change.document)) * len(readers.choose(change.document))
         if size > left_bytes:
             self._unread.put(change)
             return 0
@@ -220,7 +220,7 @@ class Leaderboards:
         turn = ReadingTurn()
         while True:
             self._askers.unpark_all()
-            change = self._unread.first()
+            change = self._unread.find_first()
             if change is None:
                 await self._reader.park()
                 turn.begin()
@@ -249,12 +249,12 @@ class Leaderboards:
         It goes on waiting if its game's indexes ask for something else meanwhile.
         """
         game_id, player_id, document, stats = change
-        readers = self._boards.readers(game_id)
+        readers = self._boards.get_readers(game_id)
         keys: Keys = {}
-        for read in readers.of(document):
+        for read in readers.choose(document):
             keys.update(read(document, stats))
             await turn.end_if_long(len(document))
-        if self._unread.has(change) and self._boards.readers(game_id) is readers:
+        if self._unread.has(change) and self._boards.get_readers(game_id) is readers:
             self._unread.forget(game_id, player_id)
             self._boards.put_keys(game_id, player_id, keys)
         self._unread.end_turn(game_id)
@@ -271,14 +271,16 @@ class Leaderboards:
         _log.exception("leaderboards are out of step, and will be built again")
         self._clear()
 
-    def first_of(self, index: Index, limit: int) -> TopFound:
+    def find_first(self, index: Index, limit: int) -> TopFound:
         """Return the first players of an index, and who of them is on the move between nodes."""
         game_id, now = index.game_id, trio.current_time()
         for player_id in self._movers.take_past(game_id, now):
             self._remove(game_id, player_id)
-        left = set(filter(index.has, self._movers.left(game_id)))
-        came = {i: age for i, age in self._movers.came(game_id, now).items() if index.has(i)}
-        return TopFound(index.top_keys(limit, left), len(index), left=left, came=came)
+        left = set(filter(index.has, self._movers.list_departed(game_id)))
+        came = {
+            i: age for i, age in self._movers.list_arrived(game_id, now).items() if index.has(i)
+        }
+        return TopFound(index.list_top_keys(limit, left), len(index), left=left, came=came)
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted, or that is another node's now."""
@@ -309,7 +311,7 @@ class Leaderboards:
 
         It is None if there is none that is complete, or if documents of the game wait to be read.
         """
-        return None if self._unread.newest(game_id) else self._find_complete(game_id, fields)
+        return None if self._unread.find_newest(game_id) else self._find_complete(game_id, fields)
 
     def _find_complete(self, game_id: int, fields: Fields) -> Index | None:
         index = self._boards.find(game_id, fields, trio.current_time())
@@ -321,7 +323,7 @@ class Leaderboards:
         Raises:
             StorageUnavailable: that took too long.
         """
-        newest = self._unread.newest(game_id)
+        newest = self._unread.find_newest(game_id)
         with trio.move_on_after(BUILD_WAIT_SECONDS_MAX):
             while not self._unread.is_read_to(game_id, newest):
                 await self._askers.park()
@@ -472,7 +474,7 @@ def own_partitions(
 async def _read_in_turns(readers: Readers, document: bytes, stats: bytes) -> Keys:
     """Read the keys of a document and its stats; if it is large, others have turns in between."""
     keys: Keys = {}
-    for read in readers.of(document):
+    for read in readers.choose(document):
         keys.update(read(document, stats))
         if len(document) > CHUNK_BYTES:
             await trio.lowlevel.checkpoint()

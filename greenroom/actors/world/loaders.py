@@ -90,7 +90,7 @@ class JournalLoader(Generic[Role, State]):
         """
         raise NotImplementedError
 
-    def actor(self, state: State | None) -> Actor[Role]:
+    def make_actor(self, state: State | None) -> Actor[Role]:
         """Return an actor for a state, or for one that is still to be created."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class JournalLoader(Generic[Role, State]):
         if state is None or not state.is_active:
             self.seats.forget(key)
             return None
-        return self.actor(state)
+        return self.make_actor(state)
 
 
 class RoomLoader(JournalLoader[RoomRole, Room]):
@@ -140,7 +140,7 @@ class RoomLoader(JournalLoader[RoomRole, Room]):
         """Return a room as it was stored."""
         return room_codec.restore(recovered)
 
-    def actor(self, state: Room | None, behaviour: str | None = None) -> RoomActor:
+    def make_actor(self, state: Room | None, behaviour: str | None = None) -> RoomActor:
         """Return an actor for a room, or for one that is still to be created.
 
         Args:
@@ -167,7 +167,7 @@ class RoomLoader(JournalLoader[RoomRole, Room]):
         if room is None or not room.is_active:
             self.index.forget(key)
             return None
-        return self.actor(room)
+        return self.make_actor(room)
 
 
 class LobbyLoader(JournalLoader[LobbyRole, Lobby]):
@@ -213,12 +213,12 @@ class LobbyLoader(JournalLoader[LobbyRole, Lobby]):
 
         Its members sit in the lobby again, if the lobby still exists.
         """
-        room_id = self._rooms.room_of_lobby(key)
+        room_id = self._rooms.find_room_of_lobby(key)
         if room_id is not None and (state is None or state.room_id is None):
             self._room_actors.discard(room_id)
             self._rooms.forget(room_id)
 
-    def actor(self, state: Lobby | None) -> LobbyActor:
+    def make_actor(self, state: Lobby | None) -> LobbyActor:
         """Return an actor for a lobby, or for one that is still to be created."""
         return LobbyActor(
             state,

@@ -25,7 +25,7 @@ class OtherNodes(Protocol):
         """Return whether this node owns a shard and has brought it up."""
         ...
 
-    def rooms_in(self, shard: int) -> int | None:
+    def count_rooms_in(self, shard: int) -> int | None:
         """Return how many rooms and lobbies another node has in a shard, as it told last.
 
         None if it has not told, or no other node has the shard.

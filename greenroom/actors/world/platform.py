@@ -47,7 +47,7 @@ class Platform(Protocol):
         """
         ...
 
-    async def persona_name(self, user: PlatformUser) -> str | None:
+    async def fetch_persona_name(self, user: PlatformUser) -> str | None:
         """Return the user's name on the platform, None if it cannot be found out now."""
         ...
 
@@ -55,7 +55,7 @@ class Platform(Protocol):
 class Provider(Protocol):
     """Tells which games use a platform."""
 
-    def platform(self, settings: GameSettings) -> Platform | None:
+    def find_platform(self, settings: GameSettings) -> Platform | None:
         """Return the platform as a game with these settings asks it, None if it does not."""
         ...
 
@@ -74,9 +74,9 @@ class Platforms:
         self._under_way = Shares(SIGN_INS_MAX, address_share_max)
         self._turns: dict[tuple[int, PlatformUser], trio.Lock] = {}
 
-    def of(self, settings: GameSettings) -> Platform | None:
+    def find(self, settings: GameSettings) -> Platform | None:
         """Return the platform that a game uses, None if it uses none."""
-        found = (provider.platform(settings) for provider in self._providers)
+        found = (provider.find_platform(settings) for provider in self._providers)
         return next((platform for platform in found if platform is not None), None)
 
     @contextmanager
@@ -97,7 +97,7 @@ class Platforms:
         finally:
             self._under_way.give_back(key)
 
-    def signing_in(self, game_id: int) -> set[PlatformUser]:
+    def list_signing_in(self, game_id: int) -> set[PlatformUser]:
         """Return who is just signing in to a game: their tickets may be used up."""
         return {user for game, user in self._turns if game == game_id}
 

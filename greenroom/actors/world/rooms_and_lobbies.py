@@ -44,16 +44,16 @@ class Journalled(Generic[Role, Loader]):
         self.directory = directory
         self.seats: SeatIndex[Any] = loader.seats
 
-    def of(self, player_id: int, refusal: type[Refused]) -> Ref[Role]:
+    def get_by_player(self, player_id: int, refusal: type[Refused]) -> Ref[Role]:
         """Return the one that a player has a seat in.
 
         Raises:
             Refused: in none; the kind of refusal is each operation's own.
         """
-        key = self.seats.seat_of(player_id)
+        key = self.seats.find_seat(player_id)
         if key is None:
             raise refusal
-        return self.directory.ref(key)
+        return self.directory.get_ref(key)
 
 
 class Rooms(Journalled[RoomRole, RoomLoader]):
@@ -66,7 +66,7 @@ class Rooms(Journalled[RoomRole, RoomLoader]):
 
     def is_in_memory(self, room_id: str) -> bool:
         """Return whether a room's members are known here; not while it is only being loaded."""
-        return self.index.game_of(room_id) is not None
+        return self.index.find_game(room_id) is not None
 
 
 class Lobbies(Journalled[LobbyRole, LobbyLoader]):
@@ -97,9 +97,11 @@ async def find_open(
     size = 0
     found: dict[str, Listing] = {}
     while True:
-        places = list(islice(index.open_places(game_id, after), limit if not wanted else SLICE))
+        places = list(
+            islice(index.iterate_open_places(game_id, after), limit if not wanted else SLICE)
+        )
         for place in places:
-            if wanted in place.folded_name and (listing := index.listing_of(place.key)):
+            if wanted in place.folded_name and (listing := index.find_listing(place.key)):
                 size += len(listing.rules)
                 if found and size > DOCUMENTS_BYTES_MAX:
                     return list(found.values())

@@ -28,20 +28,20 @@ class Seats:
         self._lobbies = lobbies
         self._claims: dict[int, tuple[SeatKind, trio.Event]] = {}
 
-    def room_of(self, player_id: int) -> str | None:
+    def find_room(self, player_id: int) -> str | None:
         """Return the room that a player has a seat in."""
-        return self._rooms.seat_of(player_id)
+        return self._rooms.find_seat(player_id)
 
-    def lobby_of(self, player_id: int) -> str | None:
+    def find_lobby(self, player_id: int) -> str | None:
         """Return the lobby that a player is in: an open one, or the one that became their room."""
-        room_id = self.room_of(player_id)
+        room_id = self.find_room(player_id)
         if room_id is None:
-            return self._lobbies.seat_of(player_id)
-        return self._rooms.lobby_of(room_id)
+            return self._lobbies.find_seat(player_id)
+        return self._rooms.find_lobby_of_room(room_id)
 
     def is_seated(self, player_id: int) -> bool:
         """Return whether a player has a seat; one that is only claimed does not count."""
-        return self.room_of(player_id) is not None or self.lobby_of(player_id) is not None
+        return self.find_room(player_id) is not None or self.find_lobby(player_id) is not None
 
     def require_none(
         self, player_id: int, kind: SeatKind, in_room: type[Refused], in_lobby: type[Refused]
@@ -59,9 +59,9 @@ class Seats:
             Refused: the player has, or is taking, a seat.
         """
         kinds: set[SeatKind] = set()
-        if self.room_of(player_id) is not None:
+        if self.find_room(player_id) is not None:
             kinds.add("room")
-        if self.lobby_of(player_id) is not None:
+        if self.find_lobby(player_id) is not None:
             kinds.add("lobby")
         if not kinds and player_id in self._claims:
             kinds.add(self._claims[player_id][0])

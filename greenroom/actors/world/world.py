@@ -66,7 +66,7 @@ class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
     machines: Container[str] = ()
     """The names of all of them. Who knows one can reach them all."""
 
-    def host_for(self, called: str) -> str:
+    def choose_host(self, called: str) -> str:
         """Return the host that a client should use.
 
         Args:
@@ -134,7 +134,7 @@ class World(msgspec.Struct, kw_only=True):
 
         Cancellation just ends the wait.
         """
-        freeing = self.rooms.index.freeing_of(player_id)
+        freeing = self.rooms.index.find_freeing(player_id)
         if freeing is not None:
             await self.wait_durable()
             self.rooms.index.note_durable(player_id, freeing)
@@ -151,7 +151,7 @@ class World(msgspec.Struct, kw_only=True):
             except CommitUnsettled as error:
                 raise StorageUnavailable(str(error)) from None
 
-    def tenure_of(
+    def find_tenure(
         self, game_id: int, player_id: int = 0, *, lives_here: bool = False
     ) -> Tenure | TenureOfSeveral | None:
         """Return the time for which this node has a game's shard; None if there are no others.
@@ -172,7 +172,7 @@ class World(msgspec.Struct, kw_only=True):
         if ownership is None:
             return None
         if ledger.spread and (shards := ledger.spread.get(game_id)) is not None:
-            shard = self.players.shard_of(player_id)
+            shard = self.players.find_shard(player_id)
             if shard is None and not lives_here:
                 return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
@@ -218,7 +218,7 @@ class World(msgspec.Struct, kw_only=True):
 
     def is_here(self, game_id: int, place_id: str) -> bool:
         """Return whether a room or lobby is this node's, if there is one of this id."""
-        return self.ownership is None or self.serves(self.ledger.shard_of(game_id, place_id))
+        return self.ownership is None or self.serves(self.ledger.get_shard(game_id, place_id))
 
     @property
     def as_of(self) -> int | None:

@@ -54,7 +54,7 @@ def demo(invocation: Invocation, /, **flags: str | None) -> None:
     with failing_into_the_log(as_json=as_json):
         loaded = _load(invocation, flags)
         site = DemoSite(loaded.settings, start=secrets.token_hex(8))
-        run(loaded, lambda ready: _tell(ready, site, as_json=as_json), site.pages(), PATH)
+        run(loaded, lambda ready: _tell(ready, site, as_json=as_json), site.make_pages(), PATH)
 
 
 def _load(invocation: Invocation, flags: dict[str, str | None]) -> Loaded:
@@ -79,10 +79,10 @@ def _load(invocation: Invocation, flags: dict[str, str | None]) -> Loaded:
 def _tell(ready: Ready, site: DemoSite, *, as_json: bool) -> None:
     """Print the address of the page; its keys are the page's business."""
     if as_json:
-        say_json(msgspec.json.decode(ready.line()))
+        say_json(msgspec.json.decode(ready.encode_line()))
         return
     say(f"The demo is ready: open {ready.demo}")
-    phone = site.phone_address(ready.http)
+    phone = site.find_phone_address(ready.http)
     if phone is None:
         say("Only this machine reaches it; with --host 0.0.0.0 phones in the same network do, too.")
     else:

@@ -84,7 +84,7 @@ class Answering:
             self._replies.forget_old(now)
             await self.open_answers.drop_idle(now)
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""
         help_text = "Calls that other nodes have sent on to this one, by what came of them."
         for outcome, count in self._counts.items():
@@ -164,7 +164,7 @@ class Answering:
         return Vouched(is_good)
 
     async def _take_next_part(self, sender: int, wanted: NextPart) -> Part:
-        return await self.open_answers.next(sender, wanted.parts)
+        return await self.open_answers.read_next(sender, wanted.parts)
 
     def _drop_parts(self, sender: int, dropped: DropParts) -> None:
         self.open_answers.note_dropped(sender, dropped.parts)
@@ -181,7 +181,7 @@ class Answering:
 
     def _make_not_owner(self, shard: int, sent_on: SentOn = NOT_HERE) -> NotOwner:
         self._counts["not_owner"] += 1
-        owner, epoch = self._shards.owner_of(shard), self._shards.epoch_of(shard)
+        owner, epoch = self._shards.find_owner(shard), self._shards.get_epoch(shard)
         owner = NOBODY if owner is None else owner
         return NotOwner(shard, owner, epoch, sent_on.shard, sent_on.vouched, sent_on.has_begun)
 

@@ -149,7 +149,7 @@ class Forwarding:
         """Return how many calls wait for somebody who serves their shard."""
         return self._waiting.calls
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""
         help_text = "Calls that this node has sent on to others, by what came of them."
         for outcome in ("answered", "again", "unknown", "refused"):
@@ -252,7 +252,7 @@ class Forwarding:
         until, pause = math.inf, PAUSE_SECONDS
         answer_until = trio.current_time() + ANSWER_SECONDS_MAX
         while True:
-            node_id = self._shards.owner_of(target.shard)
+            node_id = self._shards.find_owner(target.shard)
             if not node_id or node_id == self._shards.node_id:
                 until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
                 node_id = await self._wait_for_owner(request, target.shard, until)
@@ -298,7 +298,7 @@ class Forwarding:
             self._waiting.hold_place(address_key(request.address), len(request.body)),
             trio.move_on_after(seconds),
         ):
-            while self._shards.owner_of(shard) == node_id:
+            while self._shards.find_owner(shard) == node_id:
                 await self._shards.wait_changed()
 
     def _note_owner(self, news: NotOwner) -> None:
@@ -337,7 +337,7 @@ class Forwarding:
             except (NobodyThere, BusLost):
                 return None
             except TooSlow:
-                if self._shards.owner_of(shard) != node_id:
+                if self._shards.find_owner(shard) != node_id:
                     return None
             self._counts["again"] += 1
             seconds *= 2
@@ -377,8 +377,8 @@ class Forwarding:
         Raises: as `_ask_once`.
         """
         pause, reached_at = PAUSE_SECONDS, trio.current_time()
-        while self._shards.address_of(node_id) is not None:
-            now, had_moved = trio.current_time(), self._shards.owner_of(forward.shard) != node_id
+        while self._shards.find_node(node_id) is not None:
+            now, had_moved = trio.current_time(), self._shards.find_owner(forward.shard) != node_id
             if now >= until or now - reached_at >= LEARN_SECONDS_MAX:
                 break
             self._counts["again"] += 1

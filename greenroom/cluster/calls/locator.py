@@ -61,7 +61,7 @@ class Locator:
         """Return how many keys are remembered."""
         return len(self._games)
 
-    def known(self, key_hash: bytes) -> Shards | None:
+    def recall_game(self, key_hash: bytes) -> Shards | None:
         """Return the shards of a key's game, its home first; None if it is not remembered."""
         shards = self._games.get(key_hash)
         if shards is not None:
@@ -76,7 +76,7 @@ class Locator:
 
         Cancellation changes nothing.
         """
-        shards = self.known(key_hash)
+        shards = self.recall_game(key_hash)
         if shards is None:
             found = await self._tokens.find_shards_by_api_key(key_hash)
             if found is not None:
@@ -86,7 +86,7 @@ class Locator:
                     self._games.popitem(last=False)
         return shards
 
-    def known_player(self, token_hash: bytes) -> int | None:
+    def recall_player(self, token_hash: bytes) -> int | None:
         """Return the shard where a token's player was last known; None if not remembered."""
         shard = self._players.get(token_hash)
         if shard is not None:
@@ -95,7 +95,7 @@ class Locator:
 
     async def find_player(self, token_hash: bytes) -> int | None:
         """Return the shard of a token's player, None if there is none; as `find`."""
-        shard = self.known_player(token_hash)
+        shard = self.recall_player(token_hash)
         if shard is None:
             shard = await self._tokens.find_shard_by_token(token_hash)
             if shard is not None:

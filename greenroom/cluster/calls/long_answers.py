@@ -78,7 +78,7 @@ class OpenAnswers:
         self._open[reader, self._number] = _Open(key, parts)
         return self._number
 
-    async def next(self, reader: int, number: int) -> Part:
+    async def read_next(self, reader: int, number: int) -> Part:
         """Return the next part; one that is broken if there is no such answer, or it fails.
 
         Cancellation: the answer is dropped.

@@ -64,7 +64,7 @@ class Targets:
         if game_id is not None:
             shards = self._spread.get(game_id) if self._spread else None
             return shards is None or self._is_partition_here(shards, request, is_players=is_players)
-        shards = self._locator.known(key_hash)
+        shards = self._locator.recall_game(key_hash)
         if shards is None:
             return not checksum_ok(key)
         if len(shards) == 1:
@@ -79,9 +79,9 @@ class Targets:
         token_hash = hash_token(token)
         player_id = self._world.player_index.find(token_hash)
         if player_id is not None:
-            shard = self._world.players.shard_of(player_id)
+            shard = self._world.players.find_shard(player_id)
         else:
-            shard = self._locator.known_player(token_hash)
+            shard = self._locator.recall_player(token_hash)
         return shard is not None and self._shards.is_mine(shard)
 
     def _hash(self, key: str) -> bytes:
@@ -99,7 +99,7 @@ class Targets:
         Cancellation changes nothing.
         """
         key_hash = self._hash(request.headers.get(_KEY, ""))
-        shards = self._locator.known(key_hash)
+        shards = self._locator.recall_game(key_hash)
         if shards is None:
             with self._waiting.hold_place(address_key(request.address), len(request.body)):
                 shards = await self._locator.find(key_hash)
@@ -108,7 +108,7 @@ class Targets:
         token = request.headers.get(_TOKEN) if is_players else None
         if token and checksum_ok(token):
             token_hash = hash_token(token)
-            shard = self._locator.known_player(token_hash)
+            shard = self._locator.recall_player(token_hash)
             if shard is None:
                 with self._waiting.hold_place(address_key(request.address), len(request.body)):
                     shard = await self._locator.find_player(token_hash)

@@ -93,7 +93,7 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         """Connections that were relayed."""
         self._failed = 0
 
-    def samples(self) -> Iterator[Sample]:
+    def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""
         help_text = "Realtime connections that were relayed to another node, or could not be."
         for outcome, count in (("relayed", self.relayed), ("failed", self._failed)):
@@ -107,7 +107,9 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         """See `Relay`."""
         if is_loopback(peer) or peer in self._peers:
             return True
-        return any(plain_address(_address_of(node)[0]) == peer for node in self._shards.nodes())
+        return any(
+            plain_address(_address_of(node)[0]) == peer for node in self._shards.iterate_nodes()
+        )
 
     def read_line(self, line: bytes, peer: str) -> str | None:
         """See `Relay`. Whoever has sent one good line is a node, whatever its address is called."""
@@ -142,7 +144,7 @@ class RealtimeRelay(Generic[AnyRelayNode]):
             raise NobodyToRelayTo from error
         if node_id == self._shards.node_id:
             return None
-        node = self._shards.address_of(node_id)
+        node = self._shards.find_node(node_id)
         if node is None:
             raise NobodyToRelayTo
         return RelayTarget(node_id, *_address_of(node))

@@ -22,7 +22,7 @@ async def show_load(context: AdminContext, _: messages.ShowLoad) -> messages.Nod
     await trio.lowlevel.checkpoint()
     world = context.world
     owners = world.ledger.list_owners()
-    load = _peers(context).load()
+    load = _peers(context).measure_load()
     return messages.NodeLoad(
         rooms=len(world.rooms.directory),
         players=sum(owner.players_online for owner in owners),
@@ -37,7 +37,7 @@ async def drain(context: AdminContext, _: messages.DrainNode) -> messages.Listed
     await trio.lowlevel.checkpoint()
     peers = _peers(context)
     peers.begin_drain()
-    return next(node for node in peers.nodes() if node.node == peers.node_id)
+    return next(node for node in peers.list_nodes() if node.node == peers.node_id)
 
 
 async def balance(context: AdminContext, _: messages.BalanceShards) -> messages.Balanced:

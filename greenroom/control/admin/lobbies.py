@@ -12,10 +12,10 @@ async def list_lobbies(context: AdminContext, ask: messages.ListLobbies) -> mess
     await context.restore_rooms()
     rooms = context.world.rooms.index
     found = []
-    listings = context.world.lobbies.index.listings(ask.game_id)
+    listings = context.world.lobbies.index.get_listings(ask.game_id)
     for game_id, listing in listings:
-        room_id = rooms.room_of_lobby(listing.lobby_id)
-        room = None if room_id is None else rooms.listing_of(room_id)
+        room_id = rooms.find_room_of_lobby(listing.lobby_id)
+        room = None if room_id is None else rooms.find_listing(room_id)
         found.append(
             messages.ListedLobby(
                 lobby_id=listing.lobby_id,

@@ -115,7 +115,7 @@ async def show_owner(context: AdminContext, ask: messages.ShowOwner) -> messages
     """Show one owner, and how much of the plan is used."""
     owner = await _owner_named(context, ask.owner)
     world, ledger = context.world, context.world.ledger
-    usage = ledger.usage_of_owner(owner.owner_id, owner.plan)
+    usage = ledger.get_owner_usage(owner.owner_id, owner.plan)
     ledger.start_day_at(world.clock.now())
     games = [game for game in ledger.list_games() if game.owner is usage]
     limits = usage.limits
@@ -359,7 +359,7 @@ async def _owner_named(context: AdminContext, name: str) -> game_messages.Owner:
 
 async def _game(context: AdminContext, game_id: int) -> GameView:
     try:
-        return await context.world.games.ref(game_id).ask(DescribeGame())
+        return await context.world.games.get_ref(game_id).ask(DescribeGame())
     except (ActorStopped, GameNotFound):
         raise _no_game(game_id) from None
 

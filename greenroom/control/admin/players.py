@@ -29,7 +29,7 @@ async def show_player(context: AdminContext, ask: ShowPlayer) -> PlayerDetails:
     """Show one player: the row with the ban, and newer state if the player is in memory."""
     record = await _record(context, ask.player_id)
     player = view_player(record)
-    active = context.world.players.active(ask.player_id)
+    active = context.world.players.find_active(ask.player_id)
     if active is not None:
         with suppress(ActorUnavailable):  # the row will do
             player = await active.ask(DescribePlayer())
@@ -77,7 +77,7 @@ async def export_player(context: AdminContext, ask: messages.ExportPlayer) -> me
             messages.Friend(one.player_id, one.player_name, one.relationship) for one in friends
         ],
         seat=await _seat(context, ask.player_id),
-        lobby_id=context.world.lobbies.index.seat_of(ask.player_id),
+        lobby_id=context.world.lobbies.index.find_seat(ask.player_id),
     )
 
 
@@ -130,10 +130,10 @@ async def _record(context: AdminContext, player_id: int) -> Player:
 
 async def _seat(context: AdminContext, player_id: int) -> messages.Seat | None:
     rooms = context.world.rooms
-    room_id = rooms.index.seat_of(player_id)
+    room_id = rooms.index.find_seat(player_id)
     if room_id is None:
         return None
-    room = rooms.directory.ref(room_id)
+    room = rooms.directory.get_ref(room_id)
     try:
         roster, listing = await room.ask(ReadRoster(player_id)), await room.ask(DescribeRoom())
     except ActorStopped:

@@ -25,19 +25,19 @@ class Peers(Protocol):
         """Return this node's id."""
         ...
 
-    def nodes(self) -> list[ListedNode]:
+    def list_nodes(self) -> list[ListedNode]:
         """Return all nodes that have not ended, this one too, without their loads."""
         ...
 
-    def load(self) -> MeasuredLoad:
+    def measure_load(self) -> MeasuredLoad:
         """Return how busy this node was in the last seconds."""
         ...
 
-    def shards_without_owner(self) -> int:
+    def count_shards_without_owner(self) -> int:
         """Return how many shards nobody owns."""
         ...
 
-    async def owner_of(self, shard: int) -> int:
+    async def find_owner(self, shard: int) -> int:
         """Return the node that serves a shard.
 
         Raises:
@@ -85,7 +85,7 @@ class Peers(Protocol):
 class Homes(Protocol):
     """Finds the shards of what operations name, in the database."""
 
-    async def shard_of_game(self, game_id: int) -> int | None:
+    async def find_shard_of_game(self, game_id: int) -> int | None:
         """Return the home shard of a game, None if there is no such game.
 
         Raises:
@@ -93,12 +93,12 @@ class Homes(Protocol):
         """
         ...
 
-    async def shard_of_player(self, player_id: int) -> int | None:
-        """Return the shard of a player's game; errors as `shard_of_game`."""
+    async def find_shard_of_player(self, player_id: int) -> int | None:
+        """Return the shard of a player's game; errors as `find_shard_of_game`."""
         ...
 
-    async def shard_of_place(self, kind: str, key: str) -> int | None:
-        """Return the shard of a room or lobby that is kept; errors as `shard_of_game`."""
+    async def find_shard_of_place(self, kind: str, key: str) -> int | None:
+        """Return the shard of a room or lobby that is kept; errors as `find_shard_of_game`."""
         ...
 
 

@@ -38,7 +38,7 @@ async def list_rooms(context: AdminContext, ask: messages.ListRooms) -> messages
             has_password=listing.has_password,
             realtime=listing.realtime,
         )
-        for game_id, listing in context.world.rooms.index.listings(ask.game_id)
+        for game_id, listing in context.world.rooms.index.get_listings(ask.game_id)
     ]
     found.sort(key=order_of_room)
     limit = min(max(ask.limit, 1), messages.PAGE_ROOMS_MAX)
@@ -101,7 +101,7 @@ async def show_room_history(
 
 async def _live(context: AdminContext, room_id: str) -> Room | None:
     """Return a copy of a room in memory, once all of it is durable."""
-    active = context.world.rooms.directory.active(room_id)
+    active = context.world.rooms.directory.find_active(room_id)
     if active is None:
         return None
     try:

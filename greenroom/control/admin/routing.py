@@ -91,11 +91,11 @@ class _Asked(msgspec.Struct, frozen=True):
             try:
                 answers[node_id] = await self.ask_node(node_id, operation)
             except ActorUnavailable:
-                if any(node.node == node_id for node in peers.nodes()):
+                if any(node.node == node_id for node in peers.list_nodes()):
                     raise
 
         async with trio.open_nursery() as nursery:
-            for node in peers.nodes():
+            for node in peers.list_nodes():
                 nursery.start_soon(ask_one, node.node)
         return [answers[node_id] for node_id in sorted(answers)]
 
@@ -119,7 +119,7 @@ async def _run_at_owner(asked: _Asked, operation: Operation[Result]) -> Result:
 
 
 async def _owner_of(asked: _Asked, shard: int | None) -> int | None:
-    return None if shard is None else await asked.cluster.peers.owner_of(shard)
+    return None if shard is None else await asked.cluster.peers.find_owner(shard)
 
 
 async def _shard_of(asked: _Asked, operation: Operation[Any]) -> int | None:
@@ -127,11 +127,11 @@ async def _shard_of(asked: _Asked, operation: Operation[Any]) -> int | None:
     homes = asked.cluster.homes
     for name, kind in _PLACES.items():
         if (key := getattr(operation, name, None)) is not None:
-            return await homes.shard_of_place(kind, key)
+            return await homes.find_shard_of_place(kind, key)
     if (player_id := getattr(operation, "player_id", None)) is not None:
-        return await homes.shard_of_player(player_id)
+        return await homes.find_shard_of_player(player_id)
     if (game_id := getattr(operation, "game_id", None)) is not None:
-        return await homes.shard_of_game(game_id)
+        return await homes.find_shard_of_game(game_id)
     return None
 
 
@@ -146,7 +146,9 @@ async def _create_game(asked: _Asked, operation: messages.CreateGame) -> message
 
 def _taker(peers: Peers) -> int | None:
     """Return the node for a new game: this one, None, unless it is draining and others are not."""
-    able = {node.node: node.shards for node in peers.nodes() if node.state == "up" and node.shards}
+    able = {
+        node.node: node.shards for node in peers.list_nodes() if node.state == "up" and node.shards
+    }
     return None if not able or peers.node_id in able else max(able, key=able.__getitem__)
 
 
@@ -210,13 +212,13 @@ async def _show_cluster(asked: _Asked, operation: Operation[Cluster]) -> Cluster
         with suppress(ActorUnavailable, OperationRefused), trio.move_on_after(LOAD_SECONDS_MAX):
             loads[node_id] = await asked.ask_node(node_id, ShowLoad())
 
-    nodes = peers.nodes()
+    nodes = peers.list_nodes()
     async with trio.open_nursery() as nursery:
         for node in nodes:
             nursery.start_soon(ask_one, node.node)
     shown = [_with_load(node, loads.get(node.node)) for node in nodes]
     balance = next((load.balance for load in loads.values() if load.balance is not None), None)
-    return Cluster(shown, peers.shards_without_owner(), balance)
+    return Cluster(shown, peers.count_shards_without_owner(), balance)
 
 
 def _with_load(node: ListedNode, load: NodeLoad | None) -> ListedNode:
@@ -235,7 +237,7 @@ def _with_load(node: ListedNode, load: NodeLoad | None) -> ListedNode:
 async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:
     """Have a node hand its shards over, if there is another to take them."""
     node = _named(asked, operation.node)
-    others = [one for one in asked.cluster.peers.nodes() if one.node != node.node]
+    others = [one for one in asked.cluster.peers.list_nodes() if one.node != node.node]
     if all(one.state == "draining" for one in others):
         raise OperationRefused(f"No other node could take the shards of node {node.node}.")
     return await asked.ask_node(node.node, DrainNode(str(node.node)))
@@ -250,7 +252,7 @@ async def _balance(asked: _Asked, operation: BalanceShards) -> Balanced:
 async def _move(asked: _Asked, operation: MoveShard) -> MovedShard:
     """Have the owner of a shard hand it over."""
     to_node = _named(asked, operation.node).node
-    owner = await asked.cluster.peers.owner_of(operation.shard)
+    owner = await asked.cluster.peers.find_owner(operation.shard)
     if owner == to_node:
         return MovedShard(operation.shard, to_node)
     return await asked.ask_node(owner, MoveShard(operation.shard, str(to_node)))
@@ -262,7 +264,7 @@ def _named(asked: _Asked, name: str) -> ListedNode:
     Raises:
         OperationRefused: there is none, or there are several.
     """
-    found = [n for n in asked.cluster.peers.nodes() if name in {str(n.node), n.name}]
+    found = [n for n in asked.cluster.peers.list_nodes() if name in {str(n.node), n.name}]
     if len(found) != 1:
         how_many = "no node" if not found else "more than one node"
         raise OperationRefused(f"There is {how_many} {name}: see greenroom cluster status.")

@@ -134,7 +134,7 @@ async def players(caller: PlayerCaller) -> LobbyPlayersReply:
 def _seat(caller: PlayerCaller, seat: LobbySeat) -> LobbyMember:
     member, world = seat.member, caller.world
     is_online = world.player_index.is_online(member.player_id)
-    heard_at = world.player_index.last_heard(member.player_id) or member.joined_at
+    heard_at = world.player_index.find_last_heard(member.player_id) or member.joined_at
     return LobbyMember(
         player_id=member.player_id,
         player_name=member.player_name,
@@ -150,7 +150,9 @@ def _seat(caller: PlayerCaller, seat: LobbySeat) -> LobbyMember:
 
 
 def _room_seat(caller: PlayerCaller, entry: RosterEntry) -> LobbyMember:
-    heard_at = max(caller.world.player_index.last_heard(entry.player_id) or 0, entry.last_heartbeat)
+    heard_at = max(
+        caller.world.player_index.find_last_heard(entry.player_id) or 0, entry.last_heartbeat
+    )
     return LobbyMember(
         player_id=entry.player_id,
         player_name=entry.player_name,

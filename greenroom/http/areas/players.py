@@ -267,7 +267,9 @@ async def ban(caller: AdminCaller, body: BanBody) -> BanReply:
     if reason and len(reason) > BAN_REASON_CHARACTERS_MAX:
         raise BanReasonTooLong
     facts = {"duration": body.ban_duration}
-    async with audited(caller.world.audit, caller.act("player.ban", body.player_id, facts)):
+    async with audited(
+        caller.world.audit, caller.describe_act("player.ban", body.player_id, facts)
+    ):
         banned = await ban_player(
             caller.world, caller.game_id, body.player_id, body.ban_duration, reason or None
         )
@@ -283,7 +285,7 @@ async def ban(caller: AdminCaller, body: BanBody) -> BanReply:
 @ENDPOINTS.add(UNBAN, auth=Auth.ADMIN, texts=_ADMIN_TEXTS, refusals=(PlayerNotFound,))
 async def unban(caller: AdminCaller, body: UnbanBody) -> UnbanReply:
     """End a player's bans."""
-    async with audited(caller.world.audit, caller.act("player.unban", body.player_id)):
+    async with audited(caller.world.audit, caller.describe_act("player.unban", body.player_id)):
         removed = await unban_player(caller.world, caller.game_id, body.player_id)
     reply = UnbanReply(player_id=body.player_id, bans_removed=removed)
     if not removed:

@@ -38,7 +38,7 @@ async def token(caller: PlayerCaller) -> TokenReply:
             is_host=minted.holder.is_host,
         ),
         realtime_server=RealtimeServer(
-            host=where.host_for(host_name(caller.host)),
+            host=where.choose_host(host_name(caller.host)),
             port=where.port,
             protocol=where.protocol,
             udp_port=where.udp_port,

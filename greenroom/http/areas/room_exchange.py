@@ -82,7 +82,7 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 async def send_actions(caller: PlayerCaller, body: ActionsBody) -> ActionsReply:
     """Ask members to do something."""
     targets = read_targets(body.target_players, body.target_players_ids)
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     sent = await room.ask(
         SendActions(
             player_id=caller.player_id,
@@ -117,7 +117,7 @@ def _result_entry(result: ActionResult) -> ResultEntry:
 @ENDPOINTS.add(ACTION_RESULTS, refusals=(PlayerNotInAnyRoom,))
 async def poll_actions(caller: PlayerCaller) -> ResultsReply:
     """Read the results of the caller's actions."""
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     results = await room.ask(ReadResults(caller.player_id))
     return ResultsReply(actions=[_result_entry(result) for result in results])
 
@@ -125,7 +125,7 @@ async def poll_actions(caller: PlayerCaller) -> ResultsReply:
 @ENDPOINTS.add(PENDING_ACTIONS, refusals=(NotInAnyRoom,))
 async def pending_actions(caller: PlayerCaller) -> PendingReply:
     """Read the actions that the caller is asked to do."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyRoom)
     pending = await room.ask(ReadPending(caller.player_id))
     return PendingReply(actions=[action_entry(action) for action in pending])
 
@@ -140,7 +140,7 @@ async def complete_action(
     status = _STATUSES.get(body.status)
     if status is None:
         raise InvalidStatus
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     response = None if body.response_data is None else bytes(body.response_data)
     await room.ask(CompleteAction(caller.player_id, action_id, status, response))
     return CompleteReply()
@@ -153,7 +153,7 @@ async def complete_action(
 async def send_updates(caller: PlayerCaller, body: UpdatesBody) -> UpdatesReply:
     """Tell members something."""
     targets = read_targets(body.target_players, body.target_players_ids)
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     data = _EMPTY if body.data is None else bytes(body.data)
     sent = await room.ask(SendUpdates(caller.player_id, targets, body.type, data))
     return UpdatesReply(
@@ -169,7 +169,7 @@ async def send_updates(caller: PlayerCaller, body: UpdatesBody) -> UpdatesReply:
 async def poll_updates(caller: PlayerCaller, body: PollBody) -> PollReply:
     """Read the updates that the caller was told."""
     sources = read_sources(body.from_players, body.from_players_ids)
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     page = await room.ask(PollUpdates(caller.player_id, sources, body.last_update))
     return PollReply(
         updates=[update_entry(update) for update in page.updates],

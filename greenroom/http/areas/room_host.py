@@ -38,7 +38,7 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 @ENDPOINTS.add(STOP_ROOM, refusals=(NotInAnyGameRoom, OnlyHostStops))
 async def stop(caller: PlayerCaller) -> RoomStopReply:
     """End the room."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyGameRoom)
     await room.ask(StopRoom(caller.player_id))
     return RoomStopReply()
 
@@ -48,7 +48,7 @@ async def stop(caller: PlayerCaller) -> RoomStopReply:
 )
 async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
     """Kick a member from the room."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyGameRoom)
     await room.ask(KickMember(caller.player_id, body.player_id))
     return RoomKickReply(kicked_player_id=body.player_id)
 
@@ -56,7 +56,7 @@ async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
 @ENDPOINTS.add(ROOM_PASSWORD, refusals=(NotInAnyRoom, OnlyHostSetsPassword))
 async def password(caller: PlayerCaller, body: PasswordBody) -> RoomPasswordReply:
     """Set or remove the password."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyRoom)
     await room.ask(SetRoomPassword(caller.player_id, password_hash(body.password)))
     return RoomPasswordReply()
 

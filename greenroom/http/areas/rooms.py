@@ -93,7 +93,7 @@ def document_of(given: RawDocument | None) -> bytes:
 
 def heartbeat_of(world: World, player_id: int, last_heard: int) -> datetime | None:
     """Return when a member was last heard of, by the room or by anything else since."""
-    return later_of(last_heard, world.player_index.last_heard(player_id))
+    return later_of(last_heard, world.player_index.find_last_heard(player_id))
 
 
 def later_of(known: int, heard: int | None) -> datetime | None:
@@ -185,7 +185,7 @@ async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinRe
 @ENDPOINTS.add(ROOM_PLAYERS, refusals=(NotInAnyRoom,))
 async def players(caller: PlayerCaller) -> RoomPlayersReply:
     """List the members of the room."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyRoom)
     roster = await room.ask(ReadRoster(caller.player_id))
     return RoomPlayersReply(
         players=[
@@ -207,7 +207,7 @@ async def players(caller: PlayerCaller) -> RoomPlayersReply:
 @ENDPOINTS.add(LEAVE_ROOM, refusals=(NotInAnyRoom, MayNotLeave))
 async def leave(caller: PlayerCaller) -> RoomLeaveReply:
     """Leave the room."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, NotInAnyRoom)
     await room.ask(LeaveRoom(caller.player_id))
     return RoomLeaveReply()
 
@@ -215,7 +215,7 @@ async def leave(caller: PlayerCaller) -> RoomLeaveReply:
 @ENDPOINTS.add(ROOM_BEAT, refusals=(PlayerNotInAnyRoom,), rate_class="read")
 async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
     """Keep the seat."""
-    room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
+    room = caller.world.rooms.get_by_player(caller.player_id, PlayerNotInAnyRoom)
     await room.ask(KeepSeat(caller.player_id))
     return RoomHeartbeatReply()
 
@@ -226,10 +226,10 @@ async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
 @ENDPOINTS.add(ROOM_CURRENT)
 async def current(caller: PlayerCaller) -> RoomCurrentReply:
     """Read the room, and the actions and updates that wait there."""
-    room_id = caller.world.rooms.index.seat_of(caller.player_id)
+    room_id = caller.world.rooms.index.find_seat(caller.player_id)
     status = None
     if room_id is not None:
-        room = caller.world.rooms.directory.ref(room_id)
+        room = caller.world.rooms.directory.get_ref(room_id)
         status = await room.ask(ReadCurrent(caller.player_id))
     if status is None:
         await caller.world.confirm_no_seat(caller.player_id)

@@ -96,7 +96,7 @@ class ConcurrencyLimit:
 
     def _has_little(self, key: str) -> bool:
         """Return whether an address has less than an even part of the young that may be."""
-        own = self._shares.held_by(key)
+        own = self._shares.count_held(key)
         return own * (self._shares.addresses + (not own)) < self._bound
 
     def leave(self, entered: int, key: str) -> None:

@@ -90,7 +90,7 @@ class Steam:
         """Serve until cancelled."""
         await self._client.run(task_status=task_status)
 
-    def platform(self, settings: GameSettings) -> SteamGame | None:
+    def find_platform(self, settings: GameSettings) -> SteamGame | None:
         """Return Steam for a game that has an app id and a publisher key."""
         if settings.steam_app_id is None or settings.steam_publisher_key is None:
             return None
@@ -123,7 +123,7 @@ class SteamGame:
             raise BannedByPublisher
         return PlatformUser(STEAM, params.steamid)
 
-    async def persona_name(self, user: PlatformUser) -> str | None:
+    async def fetch_persona_name(self, user: PlatformUser) -> str | None:
         """Return the user's name on Steam, None if it cannot be found out now."""
         parameters = {"steamids": user.platform_id}
         try:

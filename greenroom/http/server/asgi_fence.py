@@ -117,7 +117,7 @@ class AsgiFence:
             self._calls -= 1
             self._last_call = trio.current_time()
 
-    def idle_seconds(self) -> float:
+    def measure_idle_seconds(self) -> float:
         """Return for how long the connection has had nothing to answer."""
         return 0.0 if self._calls else trio.current_time() - self._last_call
 
@@ -342,7 +342,7 @@ def request_of(scope: HTTPScope, body: bytes, proxies: TrustedProxies) -> Reques
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
         body=body,
-        address=proxies.client_address(peer, headers.get("x-forwarded-for")),
+        address=proxies.find_client_address(peer, headers.get("x-forwarded-for")),
         body_too_large=BODY_TOO_LARGE in scope["extensions"],
     )
 

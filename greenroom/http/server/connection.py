@@ -265,7 +265,7 @@ class Connection:
         """
         parser, pace = self._parser, self._context.pace
         while True:
-            event = parser.next()
+            event = parser.read_next()
             if event is REQUEST:
                 is_decided = self._arrived is not None
                 if (pace.is_behind or is_decided) and self._must_refuse(pace):
@@ -401,7 +401,7 @@ class Connection:
         forwarded_for = self._parser.headers.get("x-forwarded-for")
         if forwarded_for is None:  # nearly always: no proxy is asked about then
             return self._peer
-        return self._context.proxies.client_address(self._peer, forwarded_for)
+        return self._context.proxies.find_client_address(self._peer, forwarded_for)
 
     def _make_request(self, body: bytes, *, body_too_large: bool = False) -> Request:
         """Return the parser's request with this body."""
@@ -508,7 +508,7 @@ class Connection:
         self._streaming = True
         try:
             self._write(
-                context.writer.stream_head(answer, chunked=chunked, close=not parser.keep_alive)
+                context.writer.encode_head(answer, chunked=chunked, close=not parser.keep_alive)
             )
             if parser.method != "HEAD":
                 async for part in parts:

@@ -482,7 +482,7 @@ async def _cancel_when_idle(
     Where its timer runs it may end first, because it says goodbye.
     """
     seconds = options.idle_seconds_max + options.linger_seconds_max
-    while (left := seconds - fence.idle_seconds()) > 0:  # noqa: ASYNC110  there is no event
+    while (left := seconds - fence.measure_idle_seconds()) > 0:  # noqa: ASYNC110  there is no event
         await trio.sleep(left)
     scope.cancel()
 

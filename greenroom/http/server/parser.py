@@ -48,7 +48,7 @@ class BadRequest(Exception):
 
 
 class ParserEvent(Enum):
-    """Results of `RequestParser.next`."""
+    """Results of `RequestParser.read_next`."""
 
     NEED_DATA = 0
     REQUEST = 1
@@ -147,8 +147,8 @@ def split_target(raw: bytes) -> tuple[str, str]:
 class RequestParser:
     """Reads the requests of one connection, one after the other.
 
-    Give it bytes with `receive`, then call `next` until it needs more. After `REQUEST` and
-    `TOO_LARGE` the fields below describe that request, until the next call of `next`.
+    Give it bytes with `receive`, then call `read_next` until it needs more. After `REQUEST` and
+    `TOO_LARGE` the fields below describe that request, until the next call of `read_next`.
     """
 
     __slots__ = (
@@ -296,7 +296,7 @@ class RequestParser:
         self._data = b""
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the peer; only after `next` has said that it needs them."""
+        """Take bytes from the peer; only after `read_next` has said that it needs them."""
         self._data = data
         self._position = 0
         self._end = len(data)
@@ -307,7 +307,7 @@ class RequestParser:
         self._position = self._end
         return rest
 
-    def next(self) -> ParserEvent:
+    def read_next(self) -> ParserEvent:
         """Return the next request, or that more bytes are needed.
 
         Raises:

@@ -308,7 +308,7 @@ class HttpServer:
             if rest is None:
                 await wire.close()
         if rest is not None:
-            await self._hand_over(wire.stream(), rest, peer)
+            await self._hand_over(wire.release_stream(), rest, peer)
 
     async def _shake_hands(
         self, plain: trio.SocketStream, tls: TlsContext

@@ -76,7 +76,7 @@ class Wire(Protocol):
         """Close it so that the peer cannot take what came for the whole answer."""
         ...
 
-    def stream(self) -> TcpStream:
+    def release_stream(self) -> TcpStream:
         """Return it as a trio stream, for another server; not used here any more."""
         ...
 
@@ -311,7 +311,7 @@ class SocketWire:
             self._arrivals.forget(self._arrival)
             self._arrival = None
 
-    def stream(self) -> trio.SocketStream:
+    def release_stream(self) -> trio.SocketStream:
         """See `Wire`."""
         self._let_go()
         return trio.SocketStream(trio.socket.from_stdlib_socket(self._socket))
@@ -378,7 +378,7 @@ class StreamWire:
         """Close without a goodbye, which TLS peers take for a truncated answer."""
         await abort_stream(self._stream)
 
-    def stream(self) -> TcpStream:
+    def release_stream(self) -> TcpStream:
         """See `Wire`."""
         assert isinstance(self._stream, trio.SocketStream | trio.SSLStream)
         return self._stream

@@ -62,7 +62,7 @@ class AnswerWriter:
             )
         return b"%bContent-Length: %d\r\n\r\n%b" % (prefix, len(body), body)
 
-    def stream_head(self, answer: Answer, *, chunked: bool, close: bool) -> bytes:
+    def encode_head(self, answer: Answer, *, chunked: bool, close: bool) -> bytes:
         """Return the head of a streamed answer, whose body is chunked or ends with the close."""
         return b"%b%b%b%b\r\n" % (
             self._make_prefix(answer),

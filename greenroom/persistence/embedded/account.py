@@ -29,7 +29,7 @@ class Account(msgspec.Struct, frozen=True):
     name: str
     is_other: bool
 
-    def popen_options(self) -> dict[str, Any]:
+    def make_popen_options(self) -> dict[str, Any]:
         """Return options for `subprocess.Popen` to run a program as this user, in its own session.
 
         The environment is empty, so no locale, PG* or LD_* variable of ours has an effect.
@@ -60,7 +60,7 @@ class Account(msgspec.Struct, frozen=True):
                 errors="replace",
                 timeout=PROGRAM_SECONDS_MAX,
                 check=False,
-                **self.popen_options(),
+                **self.make_popen_options(),
             )
         except subprocess.TimeoutExpired:
             raise EmbeddedPostgresError(

@@ -59,7 +59,7 @@ class Binaries(msgspec.Struct, frozen=True):
         """Return the part of the version that the format of a database depends on, such as `18`."""
         return self.version.partition(".")[0]
 
-    def program(self, name: str) -> str:
+    def find_program(self, name: str) -> str:
         """Return a program's whole path."""
         return str(self.directory / name)
 

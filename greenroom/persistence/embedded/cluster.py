@@ -138,7 +138,7 @@ class Cluster(msgspec.Struct, frozen=True):
         }
         if connections_max is not None:
             settings["max_connections"] = str(connections_max)
-        command = [self.binaries.program("postgres"), "-D", str(self.directory)]
+        command = [self.binaries.find_program("postgres"), "-D", str(self.directory)]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -149,13 +149,13 @@ class Cluster(msgspec.Struct, frozen=True):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                **self.account.popen_options(),
+                **self.account.make_popen_options(),
             )
         finally:
             os.close(log)
         return Postmaster(child.pid, child)
 
-    def log_size(self) -> int:
+    def measure_log(self) -> int:
         """Return the log's length in bytes."""
         try:
             return self.log.stat().st_size
@@ -164,7 +164,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def trim_log(self) -> None:
         """Move the log aside if it is too long. Postgres appends to the same, emptied file."""
-        if self.log_size() <= LOG_BYTES_MAX:
+        if self.measure_log() <= LOG_BYTES_MAX:
             return
         try:
             shutil.copyfile(self.log, self.log.with_name(f"{self.log.name}.1"))
@@ -172,14 +172,14 @@ class Cluster(msgspec.Struct, frozen=True):
         except OSError as error:  # a full disk is no reason to stop a database
             logger.warning("cannot move %s aside: %s", self.log, error.strerror)
 
-    def last_complaint(self, start: int) -> str:
+    def find_last_complaint(self, start: int) -> str:
         """Return the last fatal message in the log behind a position, or an empty text.
 
         Messages to clients that connected too early are left out.
         """
         try:
             with self.log.open("rb") as file:
-                file.seek(max(start, self.log_size() - 64 * 1024))
+                file.seek(max(start, self.measure_log() - 64 * 1024))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return ""
@@ -296,11 +296,11 @@ def make_cluster(
     locale = ("--locale=C", *(BUILTIN_LOCALE if major >= BUILTIN_LOCALE_SINCE else ()))
     options = ("--auth=trust", "--encoding=UTF8", *locale, "--no-instructions")
     settings += "".join(text for since, text in SETTINGS_SINCE.items() if major >= since)
-    _run(account, binaries.program("initdb"), "-D", str(fresh), "-U", USER, *options)
+    _run(account, binaries.find_program("initdb"), "-D", str(fresh), "-U", USER, *options)
     for name, text in (("postgresql.conf", settings), ("pg_hba.conf", ACCESS)):
         # written by the account itself: root writes nothing where another user could put a link
         _run(account, "/bin/sh", "-c", 'cat > "$1"', "sh", str(fresh / name), stdin=text)
-    single = (binaries.program("postgres"), "--single", "-D", str(fresh), "template1")
+    single = (binaries.find_program("postgres"), "--single", "-D", str(fresh), "template1")
     _run(account, *single, stdin=f"CREATE DATABASE {DATABASE};\n")
     fresh.rename(directory)
     _sync(directory.parent)

@@ -226,7 +226,7 @@ class _Keeper:
     async def _start(self) -> None:
         """Start Postgres; try again while processes of a killed one are still ending."""
         self.cluster.trim_log()
-        log_start = self.cluster.log_size()
+        log_start = self.cluster.measure_log()
         with trio.move_on_after(START_SECONDS_MAX):
             while True:
                 with explained(self.cluster.directory):
@@ -235,14 +235,14 @@ class _Keeper:
                 if await self._is_ready(postmaster):
                     logger.info("started Postgres (pid %d)", postmaster.pid)
                     return
-                if postmaster.was_killed():
+                if postmaster.was_killed:
                     self._spend()
-                elif STILL_IN_USE in self.cluster.last_complaint(log_start):
+                elif STILL_IN_USE in self.cluster.find_last_complaint(log_start):
                     await trio.sleep(RETRY_SECONDS)
                 else:
                     break
                 self._release()
-        complaint = self.cluster.last_complaint(log_start) or "it takes no connections"
+        complaint = self.cluster.find_last_complaint(log_start) or "it takes no connections"
         raise EmbeddedPostgresError(
             f"Postgres does not start: {complaint} (look into {self.cluster.log})."
         )

@@ -72,6 +72,7 @@ class Postmaster:
             return not poll.poll(0)
         return _exists(self.pid)
 
+    @property
     def was_killed(self) -> bool:
         """Return whether a signal ended the process, which is known only of a child."""
         return not self.is_alive() and self._child is not None and self._child.returncode < 0

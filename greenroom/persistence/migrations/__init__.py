@@ -88,7 +88,7 @@ def check_server(connection: DatabaseConnection) -> None:
         raise MigrationError(
             f"Greenroom needs Postgres 14 or later; this server is Postgres {version // 10000}"
         )
-    encoding = connection.parameter("server_encoding")
+    encoding = connection.get_parameter("server_encoding")
     if encoding != "UTF8":
         raise MigrationError(
             f"The database's encoding is {encoding}; make one with"

@@ -31,7 +31,7 @@ class NodeIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A digest of the behaviours' files."""
 
     @classmethod
-    def this_process(
+    def describe_this_process(
         cls, name: str = "", addresses: dict[str, str] | None = None, behaviours: str = ""
     ) -> NodeIdentity:
         """Return this process as a node, named after its host unless a name is given."""

@@ -202,7 +202,7 @@ class NodeSession:
         """
         self._conninfo = conninfo
         self._settings = settings
-        self.identity = identity or NodeIdentity.this_process()
+        self.identity = identity or NodeIdentity.describe_this_process()
         self.alone = alone
         self._connection: DatabaseConnection | None = None
         self.node_id = 0
@@ -227,7 +227,7 @@ class NodeSession:
         connection = self._connection
         return None if connection is None or connection.is_closed else connection
 
-    def calendar(self) -> float:
+    def read_calendar(self) -> float:
         """Return the database's time in Unix seconds, as it goes on since it was last told.
 
         It is reckoned by a clock that nobody can set.
@@ -237,7 +237,7 @@ class NodeSession:
     @property
     def seconds_behind(self) -> float:
         """Return how far the machine's calendar is behind the database's."""
-        return self.calendar() - time.time()
+        return self.read_calendar() - time.time()
 
     def note_time(self, asked_at: float, theirs: float) -> None:
         """Take note of the database's time, which has just come.

@@ -29,7 +29,7 @@ class DatabaseHomes:
         """
         self._loaders = loaders
 
-    async def shard_of_game(self, game_id: int) -> int | None:
+    async def find_shard_of_game(self, game_id: int) -> int | None:
         """Return the home shard of a game, None if there is no such game.
 
         Raises:
@@ -37,12 +37,12 @@ class DatabaseHomes:
         """
         return await self._find_shard(Query(_OF_GAME, (int8(game_id),)))
 
-    async def shard_of_player(self, player_id: int) -> int | None:
-        """Return the shard that a player lives in; see `shard_of_game`."""
+    async def find_shard_of_player(self, player_id: int) -> int | None:
+        """Return the shard that a player lives in; see `find_shard_of_game`."""
         return await self._find_shard(Query(_OF_PLAYER, (int8(player_id),)))
 
-    async def shard_of_place(self, kind: str, key: str) -> int | None:
-        """Return the shard of a room or lobby that is kept; see `shard_of_game`.
+    async def find_shard_of_place(self, kind: str, key: str) -> int | None:
+        """Return the shard of a room or lobby that is kept; see `find_shard_of_game`.
 
         Args:
             kind: `room` or `lobby`.

@@ -115,7 +115,7 @@ class UsagePartStore(CountStore):
         *_, found = await self.write(adopt, Query(_READ, [*keys, ours]))
         return [PartRow(*row) for row in found]
 
-    async def stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
+    async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
         """Return the node, the stay and the stored bytes of each part of a game."""
         (rows,) = await self._loaders.fetch(Query(_STORED, (int8(game_id),)))
         return [(row[0], row[1], row[2]) for row in rows]

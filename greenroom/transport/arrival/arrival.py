@@ -120,7 +120,7 @@ class Arrival:
         if relayed is not None:
             address = relayed
         elif proxies.trusts(peer):
-            address = proxies.client_address(peer, opening.forwarded_for)
+            address = proxies.find_client_address(peer, opening.forwarded_for)
         elif relay is None or not relay.may_relay(peer):
             return 0, peer
         else:

@@ -150,7 +150,7 @@ class UdpPort:
             _add(self._closed, lane.end.statistics)
             lane.close()
 
-    def statistics(self) -> UdpStatistics:
+    def read_statistics(self) -> UdpStatistics:
         """Return how it stands; takes a microsecond for each session."""
         links, counts = LinkStatistics(), self._counts
         _add(links, self._closed)

@@ -155,14 +155,14 @@ class FrameReader:
 
     @property
     def is_drained(self) -> bool:
-        """True if `next` has nothing to look at until more bytes are received."""
+        """True if `read_next` has nothing to look at until more bytes are received."""
         return self._position >= len(self._data) and self._left != 0
 
     def take_alone(self, data: bytes) -> bytes | None:
         """Return the text if the bytes are one short frame that came alone, as most do.
 
         Args:
-            data: what has come; `next` must have asked for it by returning None.
+            data: what has come; `read_next` must have asked for it by returning None.
 
         Returns:
             None if it is anything else: then `receive` is to have it.
@@ -179,12 +179,12 @@ class FrameReader:
         return payload if end - begin <= self._size_max and payload.isascii() else None
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the client; `next` must have asked for them by returning None."""
+        """Take bytes from the client; `read_next` must have asked for them by returning None."""
         rest = self._data[self._position :] if self._position < len(self._data) else b""
         self._data = rest + data if rest else data
         self._position = 0
 
-    def next(self) -> Message | None:
+    def read_next(self) -> Message | None:
         """Return the next message, None when more bytes are needed.
 
         Raises:

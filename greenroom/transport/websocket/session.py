@@ -83,17 +83,17 @@ class Session:
         del self._send
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the client; `next` must have asked for them by returning None."""
+        """Take bytes from the client; `read_next` must have asked for them by returning None."""
         self.reader.receive(data)
 
-    def next(self) -> Message | None:
+    def read_next(self) -> Message | None:
         """Return the next text or binary message, None if there is none yet or any more.
 
         A violation of the protocol is answered with its close frame, and ends the session.
         """
         try:
             while self.phase is not _OVER:
-                message = self.reader.next()
+                message = self.reader.read_next()
                 if message is None:
                     return None
                 opcode, payload = message

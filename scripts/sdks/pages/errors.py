@@ -244,7 +244,7 @@ def _fields() -> Iterator[str]:
     by_text: dict[str, set[str]] = {}
     for field in _inputs():
         if field.unfit_text is None:
-            text = str(field.unfit()).replace(field.name, "…", 1)
+            text = str(field.make_refusal()).replace(field.name, "…", 1)
             by_text.setdefault(text, set()).add(field.name)
         if field.is_document:
             for text in ("…_json must be a string", "… is not valid JSON"):

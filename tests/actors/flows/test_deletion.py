@@ -58,7 +58,7 @@ async def test_whoever_is_deleted_leaves_their_room(arena: Arena):
 
     await delete_player(arena.world, made.player_id)
 
-    assert arena.world.rooms.index.seat_of(made.player_id) is None
+    assert arena.world.rooms.index.find_seat(made.player_id) is None
 
 
 async def test_a_deleted_player_is_gone_at_once_and_for_good(arena: Arena):
@@ -109,7 +109,7 @@ async def test_whoever_is_deleted_leaves_memory(arena: Arena, autojump_clock: ob
         await sweep(arena.world)
         await trio.sleep(31)
 
-    assert arena.world.players.active(made.player_id) is None
+    assert arena.world.players.find_active(made.player_id) is None
     with pytest.raises(ActorStopped):
         await describe(arena, made.player_id)
 

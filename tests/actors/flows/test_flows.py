@@ -159,7 +159,7 @@ async def test_an_account_that_is_not_durable_in_time_is_taken_back(
     arena.memory.automatic = True
     arena.memory.commit()
     await wait_all_tasks_blocked()
-    usage = arena.world.ledger.usage_of_game(arena.game.game_id)
+    usage = arena.world.ledger.get_game_usage(arena.game.game_id)
     assert arena.memory.players == {}
     assert (usage.players_online, usage.owner.players_online) == (0, 0)
     assert (await register(arena)).player_id == 2
@@ -237,7 +237,7 @@ async def test_a_player_loaded_by_id_while_their_token_is_looked_up_is_one_playe
     async def by_id() -> None:
         await trio.sleep(0.5)
         await rename_player(
-            arena.world, arena.game.game, arena.world.players.ref(new.player_id), "Eve"
+            arena.world, arena.game.game, arena.world.players.get_ref(new.player_id), "Eve"
         )
 
     async with trio.open_nursery() as nursery:
@@ -260,7 +260,7 @@ async def test_a_record_read_before_a_change_never_replaces_the_player(
         await trio.sleep(1)
         arena.memory.read_seconds = 0.0
         await rename_player(
-            arena.world, arena.game.game, arena.world.players.ref(new.player_id), "Eve"
+            arena.world, arena.game.game, arena.world.players.get_ref(new.player_id), "Eve"
         )
 
     async with trio.open_nursery() as nursery:

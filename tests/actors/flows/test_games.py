@@ -90,7 +90,7 @@ async def test_an_old_key_that_the_database_still_knows_opens_nothing(
 async def test_a_bad_name_creates_no_game(autojump_clock: MockClock, arena: Arena):
     with pytest.raises(GameNameRefused):
         await create_game(arena.world, arena.memory.all_owners[1], "", make_game_keys())
-    assert list(arena.world.games.keys()) == [arena.game.game_id]
+    assert list(arena.world.games.iterate_keys()) == [arena.game.game_id]
 
 
 async def test_a_new_plan_reaches_the_owners_active_games_alone(
@@ -100,7 +100,7 @@ async def test_a_new_plan_reaches_the_owners_active_games_alone(
     other_id = await create_game(arena.world, owner, "Eve's", make_game_keys())
     await set_plan(arena.world, owner.owner_id, "pro")
     await wait_all_tasks_blocked()
-    assert (await arena.world.games.ref(other_id).ask(DescribeGame())).plan == "pro"
+    assert (await arena.world.games.get_ref(other_id).ask(DescribeGame())).plan == "pro"
     assert (await arena.game.game.ask(DescribeGame())).plan == "unlimited"
 
 
@@ -115,7 +115,7 @@ async def test_a_deleted_game_is_gone_with_its_keys_and_players(
     assert not await identify_admin(arena.game, arena.keys.api_private_token)
     with pytest.raises(GameNotFound):
         await delete_game(arena.world, arena.game.game_id)
-    assert arena.world.players.active(new.player_id) is None
+    assert arena.world.players.find_active(new.player_id) is None
     assert len(arena.world.players) == 0
 
 
@@ -127,7 +127,7 @@ async def test_a_deleted_games_rooms_end_and_another_games_go_on(
     rooms = [await _open_room(playing) for playing in (arena, neighbours)]
     await delete_game(arena.world, arena.game.game_id)
     index = arena.world.rooms.index
-    assert [index.listing_of(room_id) is None for room_id in rooms] == [True, False]
+    assert [index.find_listing(room_id) is None for room_id in rooms] == [True, False]
     last = codec.event_of(arena.memory.journals.entries[rooms[0]][-1])
     assert last == RoomEnded("game_deleted", arena.world.clock.now())
 

@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
     def game_at(self, node: Node) -> GameIdentity:
         game_id = self.arena.game.game_id
-        return GameIdentity(node.world.games.ref(game_id), game_id)
+        return GameIdentity(node.world.games.get_ref(game_id), game_id)
 
     async def identify(self, node: Node, player: NewPlayer) -> PlayerIdentity:
         """Authenticate a player at a node."""
@@ -68,7 +68,7 @@ async def pair(autojump_clock: MockClock) -> AsyncIterator[Pair]:
         assert not here.owned.owns(other)
         assert here.owned.owns(home)
         assert sum(map(here.owned.owns, range(SHARDS))) == SHARDS - 1
-        there_game = GameIdentity(there.world.games.ref(arena.game.game_id), arena.game.game_id)
+        there_game = GameIdentity(there.world.games.get_ref(arena.game.game_id), arena.game.game_id)
         there_arena = Arena(there.world, memory, there_game, arena.keys)
         pair = Pair(memory, here, there, arena, "")
         guest = await register(arena)
@@ -106,9 +106,9 @@ async def test_a_player_moves_first_and_joins_by_the_same_call_at_the_next_node(
     row = pair.memory.players[guest.player_id]
     assert pair.there.owned.owns(row.shard or 0)
     assert row.is_online
-    assert pair.here.world.players.active(guest.player_id) is None
+    assert pair.here.world.players.find_active(guest.player_id) is None
     assert await pair.join(pair.there, guest) is False
-    assert pair.there.world.seats.room_of(guest.player_id) == pair.room_id
+    assert pair.there.world.seats.find_room(guest.player_id) == pair.room_id
     residue = pair.here.residue([guest.player_id])
     assert [place.rpartition(".")[0][-8:] for place in residue] == ["departed"], residue
     with pytest.raises(Moved):
@@ -181,7 +181,7 @@ async def test_a_record_that_was_read_before_a_player_left_is_never_adopted(pair
     player = bring_in(world, old, "", as_of)
     with pytest.raises(Moved):
         await player.ask(Heartbeat())
-    assert world.players.active(guest.player_id) is None
+    assert world.players.find_active(guest.player_id) is None
 
 
 async def test_a_cancelled_join_leaves_a_player_on_one_of_the_nodes(pair: Pair):

@@ -101,10 +101,10 @@ async def pair(arena: Arena) -> tuple[str, PlayerIdentity, PlayerIdentity]:
 
 async def room_seen_by(arena: Arena, player: PlayerIdentity) -> str | None:
     """The room that answers a player as its member."""
-    room_id = arena.world.seats.room_of(player.player_id)
+    room_id = arena.world.seats.find_room(player.player_id)
     if room_id is None:
         return None
-    status = await arena.world.rooms.directory.ref(room_id).ask(ReadCurrent(player.player_id))
+    status = await arena.world.rooms.directory.get_ref(room_id).ask(ReadCurrent(player.player_id))
     return None if status is None else status.room.room_id
 
 
@@ -166,7 +166,8 @@ async def test_of_claims_to_a_room_and_a_lobby_at_once_one_is_refused(
         arena.memory.commit()
     assert len(refused) == 1
     seats = arena.world.seats
-    assert (seats.room_of(player.player_id) is None) != (seats.lobby_of(player.player_id) is None)
+    is_in_room = seats.find_room(player.player_id) is not None
+    assert is_in_room == (seats.find_lobby(player.player_id) is None)
 
 
 async def test_a_claim_ends_with_its_flow_however_that_ends(
@@ -201,7 +202,7 @@ async def test_a_crashed_lobby_keeps_its_seats_and_comes_back(
         with pytest.raises(ActorUnavailable):
             await read_lobby_roster(arena.world, host.player_id)
     for member in (host, guest):
-        assert arena.world.seats.lobby_of(member.player_id) == lobby_id
+        assert arena.world.seats.find_lobby(member.player_id) == lobby_id
         with pytest.raises(refusals.AlreadyInLobby):
             await join(arena, member, lobby_id)
     assert len(await read_lobby_roster(arena.world, guest.player_id)) == 2
@@ -240,7 +241,7 @@ async def test_a_requester_who_left_memory_is_approved_from_the_database(
     arena.world.players.discard(asker.player_id)
     with pytest.raises(refusals.PlayerIsSeated) if is_banned else nullcontext():
         await answer(arena, host, request_id, is_approved=True)
-    assert arena.world.players.active(asker.player_id) is None
+    assert arena.world.players.find_active(asker.player_id) is None
     assert arena.world.seats.is_seated(asker.player_id) is not is_banned
 
 
@@ -273,7 +274,7 @@ async def test_approval_takes_the_requesters_seat_or_none(arena: Arena, autojump
         arena.memory.commit()
     assert sum(isinstance(outcome, str) for outcome in outcomes) == 1
     request, _ = await read_request(arena.world, arena.game.game_id, asker.player_id, request_id)
-    is_in_lobby = arena.world.seats.lobby_of(asker.player_id) is not None
+    is_in_lobby = arena.world.seats.find_lobby(asker.player_id) is not None
     assert request.status == ("approved" if is_in_lobby else "rejected")
 
 
@@ -300,12 +301,12 @@ async def test_an_approved_requester_who_is_not_there_leaves_when_stale(
         await sweep(arena.world)
     await answer(arena, host, request_id, is_approved=True)
     for _ in range(12):
-        assert arena.world.seats.lobby_of(asker.player_id) == lobby_id
+        assert arena.world.seats.find_lobby(asker.player_id) == lobby_id
         await trio.sleep(10)
         await identify(arena, token)
         await sweep(arena.world)
         await wait_all_tasks_blocked()
-    assert arena.world.seats.lobby_of(asker.player_id) is None
+    assert arena.world.seats.find_lobby(asker.player_id) is None
 
 
 # Silence.
@@ -321,18 +322,18 @@ async def test_a_member_gone_stale_has_left_and_one_who_logged_out_has_as_long_t
     if logs_out:
         await host.player.ask(LogOut())
     for second in range(0, 120, 10):
-        assert arena.world.seats.lobby_of(host.player_id) == lobby_id, second
+        assert arena.world.seats.find_lobby(host.player_id) == lobby_id, second
         await trio.sleep(10)
         await identify(arena, token)
         for _ in range(2):
             await sweep(arena.world)
             await wait_all_tasks_blocked()
-    assert arena.world.seats.lobby_of(host.player_id) is None
+    assert arena.world.seats.find_lobby(host.player_id) is None
     found = await read_lobby(arena.world, guest.player_id)
     assert found is not None
     assert found[0].is_host
     await sweep(arena.world)
-    assert arena.world.player_index.watched_departures() == []
+    assert arena.world.player_index.list_watched_departures() == []
 
 
 async def test_after_a_restart_whoever_does_not_come_back_leaves(autojump_clock: MockClock):
@@ -346,15 +347,15 @@ async def test_after_a_restart_whoever_does_not_come_back_leaves(autojump_clock:
         await SnapshotService(world).restore()
         await restore_online(world)
         await watch_silent_members(world)
-        assert world.seats.lobby_of(guest.player_id) == lobby_id
+        assert world.seats.find_lobby(guest.player_id) == lobby_id
         await trio.sleep(119)
-        await world.players.ref(host.player_id).ask(Heartbeat())
-        await world.players.ref(host.player_id).ask(LogOut())
+        await world.players.get_ref(host.player_id).ask(Heartbeat())
+        await world.players.get_ref(host.player_id).ask(LogOut())
         await trio.sleep(1)
         await sweep(world)
         await wait_all_tasks_blocked()
-        assert world.seats.lobby_of(guest.player_id) is None
-        assert world.seats.lobby_of(host.player_id) == lobby_id
+        assert world.seats.find_lobby(guest.player_id) is None
+        assert world.seats.find_lobby(host.player_id) == lobby_id
 
 
 # The start.
@@ -377,8 +378,8 @@ async def test_while_a_start_is_not_durable_every_seat_is_the_rooms_and_nobody_i
         nursery.start_soon(start_lobby, arena.world, host.player_id)
         await wait_all_tasks_blocked()
         for player in (host, guest):
-            assert arena.world.seats.lobby_of(player.player_id) == lobby_id
-            assert arena.world.seats.room_of(player.player_id) is not None
+            assert arena.world.seats.find_lobby(player.player_id) == lobby_id
+            assert arena.world.seats.find_room(player.player_id) is not None
             with pytest.raises(AlreadyInRoom):
                 await create_room(arena.world, arena.game.game, player.player, ROOM)
             nursery.start_soon(look, player)
@@ -407,7 +408,7 @@ async def test_a_start_that_nobody_waits_for_any_more_is_brought_to_its_end(
     assert arena.world.rooms.index.list_expected() == []
     room_id = await room_seen_by(arena, guest)
     assert room_id == await room_seen_by(arena, host)
-    assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
+    assert arena.world.seats.find_lobby(guest.player_id) == lobby_id
 
 
 async def test_a_start_that_the_database_refuses_has_not_happened(
@@ -434,10 +435,10 @@ async def test_a_start_that_the_database_refuses_has_not_happened(
         found = await read_lobby(arena.world, player.player_id)
         assert found is not None
         assert (found[0].room_id, found[0].lobby.current_players) == (None, 2)
-        assert arena.world.seats.room_of(player.player_id) is None
+        assert arena.world.seats.find_room(player.player_id) is None
     room = await start_lobby(arena.world, host.player_id)
     assert await room_seen_by(arena, guest) == room.room_id
-    assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
+    assert arena.world.seats.find_lobby(guest.player_id) == lobby_id
 
 
 async def test_a_lobby_refused_with_its_start_leaves_nobody_in_a_room(
@@ -486,7 +487,7 @@ async def test_a_lobby_whose_end_the_database_refuses_is_not_let_go(
     for _ in range(3):
         await trio.sleep(31)
         await SnapshotService(arena.world).let_go()
-    assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
+    assert arena.world.seats.find_lobby(guest.player_id) == lobby_id
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
@@ -515,7 +516,7 @@ async def test_a_server_killed_in_the_middle_of_a_start_has_both_or_neither(
         await SnapshotService(world).restore()
         arena = Arena(world, memory, game, keys)
         for player in (host, guest):
-            assert world.seats.lobby_of(player.player_id) == lobby_id
+            assert world.seats.find_lobby(player.player_id) == lobby_id
             assert (await room_seen_by(arena, player) is not None) == is_durable
             found = await read_lobby(world, player.player_id)
             assert found is not None
@@ -543,8 +544,8 @@ async def test_a_started_lobby_is_let_go_with_its_room(arena: Arena, autojump_cl
     await keeper.let_go()
     await wait_all_tasks_blocked()
     assert arena.world.lobbies.index.is_active(lobby_id)
-    await arena.world.rooms.directory.ref(room.room_id).ask(StopRoom(host.player_id))
-    assert arena.world.seats.lobby_of(guest.player_id) is None
+    await arena.world.rooms.directory.get_ref(room.room_id).ask(StopRoom(host.player_id))
+    assert arena.world.seats.find_lobby(guest.player_id) is None
     for _ in range(5):
         await keeper.let_go()
         await wait_all_tasks_blocked()
@@ -565,12 +566,12 @@ async def test_a_started_lobby_whose_room_ended_with_the_server_ends_after_the_r
         arena = Arena(world, memory, game, keys)
         lobby_id, host, _ = await pair(arena)
         room = await start_lobby(world, host.player_id)
-        await world.rooms.directory.ref(room.room_id).ask(StopRoom(host.player_id))
+        await world.rooms.directory.get_ref(room.room_id).ask(StopRoom(host.player_id))
     await trio.sleep(1_000)
     async with open_world(memory) as world:
         keeper = SnapshotService(world)
         await keeper.restore()
-        assert world.seats.lobby_of(host.player_id) is None
+        assert world.seats.find_lobby(host.player_id) is None
         await keeper.let_go()
         await wait_all_tasks_blocked()
         assert not world.lobbies.index.is_active(lobby_id)
@@ -582,7 +583,7 @@ async def test_whoever_leaves_or_removes_a_started_lobby_is_out_of_both(
     lobby_id, host, guest = await pair(arena)
     await start_lobby(arena.world, host.player_id)
     await leave_lobby(arena.world, guest.player_id)
-    assert arena.world.seats.lobby_of(guest.player_id) is None
+    assert arena.world.seats.find_lobby(guest.player_id) is None
     await remove_lobby(arena.world, host.player_id)
     assert await read_lobby(arena.world, host.player_id) is None
     with pytest.raises(refusals.NotInAnyLobby):

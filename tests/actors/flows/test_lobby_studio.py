@@ -102,7 +102,7 @@ async def open_lobby(arena: Arena, guests: int) -> list[PlayerIdentity]:
 
 async def act(arena: Arena, player_id: int, room_id: str) -> Any:
     """Have a member send `read` to the host; return what the behaviour answers."""
-    room = arena.world.rooms.directory.ref(room_id)
+    room = arena.world.rooms.directory.get_ref(room_id)
     command = SendActions(
         player_id=player_id,
         targets=read_targets("host", None),
@@ -116,7 +116,7 @@ async def act(arena: Arena, player_id: int, room_id: str) -> Any:
 
 
 async def document(arena: Arena, player_id: int) -> object:
-    read = await arena.world.players.ref(player_id).ask(ReadPlayerDocument())
+    read = await arena.world.players.get_ref(player_id).ask(ReadPlayerDocument())
     return msgspec.json.decode(read.player_data)
 
 
@@ -152,7 +152,7 @@ async def test_a_start_that_cannot_be_written_down_has_not_happened(autojump_clo
             await start_lobby(arena.world, host.player_id)
         memory.away = False
         await trio.sleep(60)
-        assert arena.world.seats.room_of(guest.player_id) is None
+        assert arena.world.seats.find_room(guest.player_id) is None
         room_id = (await start_lobby(arena.world, host.player_id)).room_id
         await trio.sleep(5)
         assert (await act(arena, guest.player_id, room_id)).count("done: 1") == 1
@@ -188,7 +188,7 @@ async def test_a_room_of_an_earlier_version_that_is_not_taken_passes_nothing_on(
     memory = Memory()
     room_id, host_id, guest_id = await room_without_state(memory, 4)
     async with at_work(memory, DIARY) as arena:
-        room = arena.world.rooms.directory.ref(room_id)
+        room = arena.world.rooms.directory.get_ref(room_id)
         await trio.sleep(1)
         assert f"behaviour of room {room_id}: Full" in caplog.text
         assert f"greenroom room stop {room_id}" in caplog.text

@@ -78,7 +78,7 @@ async def test_what_leaves_memory_makes_space(autojump_clock: MockClock, arena: 
     await come(arena, HERE, LARGE)
     with pytest.raises(PlayersHoldTooMuch):
         await call(arena, first, HERE)
-    assert arena.world.players.active(first.player_id) is None
+    assert arena.world.players.find_active(first.player_id) is None
     assert (await (await call(arena, first, THERE)).player.ask(ReadPlayerDocument())).player_data
 
 
@@ -87,15 +87,15 @@ async def test_who_is_offline_makes_space_sooner_where_it_is_short(
 ):
     large, small = await come(arena, HERE, LARGE), await come(arena, HERE)
     for one in (small, large):
-        await arena.world.players.ref(one.player_id).ask(LogOut())
+        await arena.world.players.get_ref(one.player_id).ask(LogOut())
     await sweep(arena.world)
     await trio.sleep(14)
     with pytest.raises(PlayersHoldTooMuch):
         await come(arena, HERE, LARGE)  # a record that was read before might still be on its way
     await trio.sleep(2)
     await come(arena, HERE, LARGE)
-    assert arena.world.players.active(large.player_id) is None
-    assert arena.world.players.active(small.player_id) is not None, "there was space enough"
+    assert arena.world.players.find_active(large.player_id) is None
+    assert arena.world.players.find_active(small.player_id) is not None, "there was space enough"
     shown = await (await call(arena, large, THERE)).player.ask(ReadPlayerDocument())
     assert shown.player_data == LARGE
 
@@ -103,7 +103,7 @@ async def test_who_is_offline_makes_space_sooner_where_it_is_short(
 async def test_nobody_looks_for_space_again_at_once(autojump_clock: MockClock, arena: Arena):
     await come(arena, HERE, LARGE)
     idle = await come(arena, HERE, LARGE[: 9 * KIB] + b'"}')
-    await arena.world.players.ref(idle.player_id).ask(LogOut())
+    await arena.world.players.get_ref(idle.player_id).ask(LogOut())
     await sweep(arena.world)
     for passes in (15.5, 0.5):
         with pytest.raises(PlayersHoldTooMuch):
@@ -112,19 +112,19 @@ async def test_nobody_looks_for_space_again_at_once(autojump_clock: MockClock, a
     await trio.sleep(1)
     with pytest.raises(PlayersHoldTooMuch):
         await come(arena, HERE, OWN)
-    assert arena.world.players.active(idle.player_id) is None
+    assert arena.world.players.find_active(idle.player_id) is None
 
 
 async def test_who_is_refused_keeps_nobody_else_from_space(autojump_clock: MockClock, arena: Arena):
     idle = await register(arena, data=OWN)
     await come(arena, HERE, LARGE)
-    await arena.world.players.ref(idle.player_id).ask(LogOut())
+    await arena.world.players.get_ref(idle.player_id).ask(LogOut())
     await sweep(arena.world)
     await trio.sleep(16)
     with pytest.raises(PlayersHoldTooMuch):
         await come(arena, HERE, LARGE)
     await come(arena, THERE, LARGE)
-    assert arena.world.players.active(idle.player_id) is None
+    assert arena.world.players.find_active(idle.player_id) is None
 
 
 async def test_who_is_looked_up_does_not_come_to_memory(autojump_clock: MockClock, arena: Arena):
@@ -140,7 +140,7 @@ async def test_who_is_looked_up_does_not_come_to_memory(autojump_clock: MockCloc
     with pytest.raises(NoSuchPlayer):
         await look_up(arena.world, game, looking.player_id, Addressee(None, 999))
     await request_friendship(arena.world, game, looking.player_id, addressee)
-    assert arena.world.players.active(away.player_id) is None
+    assert arena.world.players.find_active(away.player_id) is None
     assert memory_of(arena).size == held
 
 
@@ -152,13 +152,13 @@ async def test_who_is_banned_is_read_only_where_there_is_space(
     await register(arena, data=OWN)
     with pytest.raises(MailboxFull):
         await ban_player(arena.world, arena.game.game_id, away.player_id, "day", None)
-    assert arena.world.players.active(away.player_id) is None
+    assert arena.world.players.find_active(away.player_id) is None
 
 
 async def test_what_a_behaviour_does_and_a_crash_pass(autojump_clock: MockClock, arena: Arena):
     full = await register(arena, data=OWN)
     rest = await register(arena, data=LARGE)
-    player = arena.world.players.ref(rest.player_id)
+    player = arena.world.players.get_ref(rest.player_id)
     await player.ask(WriteResult("room", 1, {"y": LARGE}))
     held = memory_of(arena).size
     assert held > 320 * KIB
@@ -176,7 +176,7 @@ async def test_after_a_restart_players_count_for_where_they_call_from():
     async with open_world(arena.memory, server=SPACE) as world:
         world.ledger.open_game(arena.game.game_id, 1, "unlimited")
         await restore_online(world)
-        game = GameIdentity(world.games.ref(arena.game.game_id), arena.game.game_id)
+        game = GameIdentity(world.games.get_ref(arena.game.game_id), arena.game.game_id)
         again = Arena(world, arena.memory, game, arena.keys)
         assert memory_of(again).size > 2 * len(LARGE)
         await call(again, here[0], HERE)

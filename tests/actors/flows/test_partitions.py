@@ -63,7 +63,7 @@ async def test_a_game_gets_partitions_and_its_new_players_are_spread_over_them(n
     players = [await come(arena) for _ in range(3 * PARTITIONS)]
     assert sorted(home_of(arena, one) for one in players) == sorted(3 * shards)
     for one in players:
-        assert one.player_id in node.world.players.keys_of(home_of(arena, one))
+        assert one.player_id in node.world.players.list_keys_of(home_of(arena, one))
 
 
 async def test_all_games_of_an_owner_with_limits_have_the_same_partitions(node: Node):
@@ -86,8 +86,8 @@ async def test_what_a_player_makes_is_in_their_partition(node: Node):
     request_id = await request_to_join(world, game.game_id, seeker.player, lobby_id, b"{}")
     started = (await start_lobby(world, owner.player_id)).room_id
     assert {shard_of(key) for key in (room_id, lobby_id, request_id, started)} == {shard}
-    assert set(world.rooms.directory.keys_of(shard)) == {room_id, started}
-    assert world.lobbies.directory.keys_of(shard) == [lobby_id]
+    assert set(world.rooms.directory.list_keys_of(shard)) == {room_id, started}
+    assert world.lobbies.directory.list_keys_of(shard) == [lobby_id]
 
 
 async def test_who_joins_in_another_partition_lives_there_from_then_on(node: Node):
@@ -102,8 +102,8 @@ async def test_who_joins_in_another_partition_lives_there_from_then_on(node: Nod
     await join_lobby(world, game.game_id, member.player, lobby_id, NOTHING)
     for one in (guest, member):
         assert home_of(arena, one) == other
-        assert one.player_id in world.players.keys_of(other)
-        assert one.player_id not in world.players.keys_of(home)
+        assert one.player_id in world.players.list_keys_of(other)
+        assert one.player_id not in world.players.list_keys_of(home)
         assert world.seats.is_seated(one.player_id)
 
 
@@ -139,7 +139,7 @@ async def test_whose_request_is_approved_lives_where_the_lobby_is(node: Node):
     world.players.discard(seeker.player_id)  # and is loaded for it
     await answer_request(world, game.game_id, host.player_id, request_id, is_approved=True)
     assert home_of(arena, seeker) == other
-    assert world.seats.lobby_of(seeker.player_id) == lobby_id
+    assert world.seats.find_lobby(seeker.player_id) == lobby_id
 
 
 async def test_who_is_just_joining_has_no_room_yet_and_is_refused_a_second_time(node: Node):
@@ -154,12 +154,12 @@ async def test_who_is_just_joining_has_no_room_yet_and_is_refused_a_second_time(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(join)
         await wait_all_tasks_blocked()
-        assert world.seats.room_of(guest.player_id) is None
+        assert world.seats.find_room(guest.player_id) is None
         with pytest.raises(AlreadyInRoom):
             await join()
         arena.memory.automatic = True
         arena.memory.commit()
-    assert world.seats.room_of(guest.player_id) == room_id
+    assert world.seats.find_room(guest.player_id) == room_id
 
 
 async def test_who_leaves_with_their_shard_as_they_sign_in_is_to_ask_elsewhere(node: Node):
@@ -167,11 +167,11 @@ async def test_who_leaves_with_their_shard_as_they_sign_in_is_to_ask_elsewhere(n
     arena = await node.add()
     world, game_id = node.world, arena.game.game_id
     guest = await come_to(arena, shards_of(arena)[1])
-    world.tenure_of(game_id, guest.player_id, lives_here=True)
+    world.find_tenure(game_id, guest.player_id, lives_here=True)
     node.give(shards_of(arena)[1])
     with pytest.raises(Moved):
-        world.tenure_of(game_id, guest.player_id, lives_here=True)
-    world.tenure_of(game_id, guest.player_id)  # who lives elsewhere may ask here, too
+        world.find_tenure(game_id, guest.player_id, lives_here=True)
+    world.find_tenure(game_id, guest.player_id)  # who lives elsewhere may ask here, too
 
 
 async def test_a_move_that_the_database_refuses_did_not_happen(node: Node):
@@ -193,10 +193,10 @@ async def test_a_move_that_the_database_refuses_did_not_happen(node: Node):
     arena.memory.automatic = True
     assert home_of(arena, guest) == home
     assert (await guest.player.ask(DescribePlayer())).shard in {None, home}
-    assert guest.player_id in world.players.keys_of(home)
-    assert guest.player_id not in world.players.keys_of(other)
+    assert guest.player_id in world.players.list_keys_of(home)
+    assert guest.player_id not in world.players.list_keys_of(other)
     await join_room(world, game.game_id, guest.player, room_id, NOTHING)
-    assert guest.player_id in world.players.keys_of(other)
+    assert guest.player_id in world.players.list_keys_of(other)
 
 
 async def test_partitions_come_and_go_one_by_one(node: Node):
@@ -208,10 +208,12 @@ async def test_partitions_come_and_go_one_by_one(node: Node):
     directories: list[Any] = [world.players, world.rooms.directory, world.lobbies.directory]
     for shard in shards[1:]:
         await node.keeper.save([shard])
-        others = [directory.keys_of(s) for directory in directories for s in shards if s != shard]
+        others = [
+            directory.list_keys_of(s) for directory in directories for s in shards if s != shard
+        ]
         node.give(shard)
         assert not any(directory.has_any(shard) for directory in directories)
-        assert others == [d.keys_of(s) for d in directories for s in shards if s != shard]
+        assert others == [d.list_keys_of(s) for d in directories for s in shards if s != shard]
         await node.take(shard)
         assert await observe(node, [arena]) == before
 

@@ -68,16 +68,16 @@ async def test_a_silent_player_goes_offline_when_stale_and_no_sooner(
 
 
 async def test_who_comes_back_counts_for_the_address_that_was_told_last(arena: Arena):
-    shares = arena.world.ledger.usage_of_game(arena.game.game_id).owner.online_from
+    shares = arena.world.ledger.get_game_usage(arena.game.game_id).owner.online_from
     new = await register(arena)
-    player = arena.world.players.ref(new.player_id)
+    player = arena.world.players.get_ref(new.player_id)
     await player.ask(LogOut())
     await identify_player(arena.world, arena.game, new.token, "192.0.2.1")
-    assert shares.count_of("192.0.2.1") == 1
+    assert shares.get_count("192.0.2.1") == 1
     await player.ask(LogOut())
-    assert shares.count_of("192.0.2.1") == 0
+    assert shares.get_count("192.0.2.1") == 0
     note_sign_of_life(arena.world, new.player_id)  # over a connection made before
-    assert shares.count_of("192.0.2.1") == 1
+    assert shares.get_count("192.0.2.1") == 1
 
 
 async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
@@ -103,8 +103,8 @@ async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
 async def test_a_banned_player_is_offline_at_once_and_stays_so(arena: Arena):
     new, game_id = await register(arena), arena.game.game_id
     player = (await identify_player(arena.world, arena.game, new.token, "192.0.2.1")).player
-    usage = arena.world.ledger.usage_of_game(game_id)
-    assert (usage.players_online, usage.owner.online_from.count_of("192.0.2.1")) == (1, 1)
+    usage = arena.world.ledger.get_game_usage(game_id)
+    assert (usage.players_online, usage.owner.online_from.get_count("192.0.2.1")) == (1, 1)
     await ban_player(arena.world, game_id, new.player_id, "day", None)
     note_sign_of_life(arena.world, new.player_id)  # over a connection made before
     for late in (Heartbeat(), LogIn()):  # let in before the ban
@@ -114,7 +114,7 @@ async def test_a_banned_player_is_offline_at_once_and_stays_so(arena: Arena):
     assert not arena.world.player_index.is_online(new.player_id)
     assert not arena.memory.players[new.player_id].is_online
     assert (usage.players_online, usage.owner.players_online) == (0, 0)
-    assert usage.owner.online_from.count_of("192.0.2.1") == 0
+    assert usage.owner.online_from.get_count("192.0.2.1") == 0
 
 
 async def test_a_sign_of_life_between_the_sweeps_look_and_its_word_counts(
@@ -138,7 +138,7 @@ async def test_offline_players_leave_memory_and_online_ones_never_do(
         await identify(arena, here.token)
         await sweep(arena.world)
         await trio.sleep(30)
-    assert list(arena.world.players.keys()) == [here.player_id]
+    assert list(arena.world.players.iterate_keys()) == [here.player_id]
     assert arena.world.player_index.list_offline() == []
 
 
@@ -243,17 +243,17 @@ async def test_after_a_restart_every_online_players_clock_begins_anew(autojump_c
         game, _ = await add_game(world)
         online = await register_player(world, game.game, "Ann", b"{}")
         offline = await register_player(world, game.game, "Bob", b"{}")
-        await world.players.ref(offline.player_id).ask(LogOut())
+        await world.players.get_ref(offline.player_id).ask(LogOut())
     await trio.sleep(1_000)
     async with open_world(memory) as world:
         assert await restore_online(world) == 1
-        assert list(world.players.keys()) == [online.player_id]
+        assert list(world.players.iterate_keys()) == [online.player_id]
         await trio.sleep(100)
         await sweep(world)
-        assert (await world.players.ref(online.player_id).ask(DescribePlayer())).is_online
+        assert (await world.players.get_ref(online.player_id).ask(DescribePlayer())).is_online
         await trio.sleep(20)
         await sweep(world)
-        assert not (await world.players.ref(online.player_id).ask(DescribePlayer())).is_online
+        assert not (await world.players.get_ref(online.player_id).ask(DescribePlayer())).is_online
 
 
 # Listing.

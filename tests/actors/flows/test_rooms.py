@@ -67,7 +67,7 @@ async def join(arena: Arena, player: PlayerIdentity, room_id: str) -> bool:
 
 
 async def status(arena: Arena, player: PlayerIdentity) -> RoomStatus | None:
-    room = arena.world.rooms.of(player.player_id, refusals.NotInAnyRoom)
+    room = arena.world.rooms.get_by_player(player.player_id, refusals.NotInAnyRoom)
     return await room.ask(ReadCurrent(player.player_id))
 
 
@@ -146,15 +146,15 @@ async def test_a_silent_member_loses_their_seat_at_last(
         await trio.sleep(10)
         await identify(arena, host_token)
         await sweep(arena.world)
-    assert arena.world.rooms.index.seat_of(guest.player_id) is None
-    assert arena.world.rooms.index.seat_of(host.player_id) == room_id
+    assert arena.world.rooms.index.find_seat(guest.player_id) is None
+    assert arena.world.rooms.index.find_seat(host.player_id) == room_id
 
 
 async def test_a_banned_member_is_put_out(arena: Arena, autojump_clock: trio.testing.MockClock):
     host, _ = await come(arena)
     await open_room(arena, host)
     await ban_player(arena.world, arena.game.game_id, host.player_id, "day", None)
-    assert arena.world.rooms.index.seat_of(host.player_id) is None
+    assert arena.world.rooms.index.find_seat(host.player_id) is None
 
 
 async def test_a_room_that_ended_is_known_for_a_while(
@@ -163,7 +163,7 @@ async def test_a_room_that_ended_is_known_for_a_while(
     host, _ = await come(arena)
     guest, _ = await come(arena)
     room_id = await open_room(arena, host)
-    await arena.world.rooms.directory.ref(room_id).ask(StopRoom(host.player_id))
+    await arena.world.rooms.directory.get_ref(room_id).ask(StopRoom(host.player_id))
     rooms = SnapshotService(arena.world)
     await rooms.let_go()
     with pytest.raises(refusals.RoomInactive):
@@ -204,7 +204,7 @@ async def test_rooms_come_back_with_their_members(
         guest, _ = await come(arena)
         room_id = await open_room(arena, host)
         ended_id = await open_room(arena, guest)
-        await world.rooms.directory.ref(ended_id).ask(StopRoom(guest.player_id))
+        await world.rooms.directory.get_ref(ended_id).ask(StopRoom(guest.player_id))
         await join(arena, guest, room_id)
         if stopped_in_order:
             async with trio.open_nursery() as nursery:
@@ -213,10 +213,10 @@ async def test_rooms_come_back_with_their_members(
             assert memory.journals.snapshots[room_id].version == 2
     async with open_world(memory) as world:
         assert await SnapshotService(world).restore() == 1
-        assert world.rooms.index.seat_of(host.player_id) == room_id
-        assert world.rooms.index.seat_of(guest.player_id) == room_id
-        assert world.rooms.index.game_of(ended_id) == game.game_id, "it ended just now"
-        assert world.rooms.index.listing_of(ended_id) is None
+        assert world.rooms.index.find_seat(host.player_id) == room_id
+        assert world.rooms.index.find_seat(guest.player_id) == room_id
+        assert world.rooms.index.find_game(ended_id) == game.game_id, "it ended just now"
+        assert world.rooms.index.find_listing(ended_id) is None
 
 
 async def test_a_room_that_cannot_be_read_keeps_no_other_from_coming_back(
@@ -262,7 +262,7 @@ async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
         (host, _), (guest, _) = await come(arena), await come(arena)
         room_id = await open_room(arena, host)
         await join(arena, guest, room_id)
-        room = world.rooms.directory.ref(room_id)
+        room = world.rooms.directory.get_ref(room_id)
         tell = SendUpdates(host.player_id, read_targets("all", None), "n", b"{}")
         poll = PollUpdates(guest.player_id, read_sources("all", None), None)
         await room.ask(tell)
@@ -281,7 +281,7 @@ async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
     memory.journals.away = False
     async with open_world(memory) as world:
         await SnapshotService(world).restore()
-        found = await world.rooms.directory.ref(room_id).ask(ReadCurrent(guest.player_id))
+        found = await world.rooms.directory.get_ref(room_id).ask(ReadCurrent(guest.player_id))
         assert found is not None
         assert len(found.pending_updates) == (0 if stopped_in_order else 1)
 
@@ -358,11 +358,11 @@ async def test_a_seat_to_be_freed_is_freed_once_the_database_is_back(
     guest, _ = await come(arena)
     room_id = await open_room(arena, host)
     await join(arena, guest, room_id)
-    actor = arena.world.rooms.directory.cell(room_id).actor  # type: ignore[attr-defined]
+    actor = arena.world.rooms.directory.get_cell(room_id).actor  # type: ignore[attr-defined]
     arena.memory.away = True
     actor.timers.start("put out", 1.0, PutOut(guest.player_id, "left"))
     await trio.sleep(60)
-    assert arena.world.rooms.index.seat_of(guest.player_id) == room_id
+    assert arena.world.rooms.index.find_seat(guest.player_id) == room_id
     arena.memory.away = False
     await trio.sleep(RETRY_SECONDS)
-    assert arena.world.rooms.index.seat_of(guest.player_id) is None
+    assert arena.world.rooms.index.find_seat(guest.player_id) is None

@@ -57,9 +57,9 @@ async def test_who_cannot_be_heard_while_no_node_has_their_shard_keeps_their_sea
     await sweep(world)
     assert world.player_index.is_online(host.player_id)
     await trio.sleep(limits.seat_grace_seconds - 2)
-    assert world.rooms.index.members_of(room_id) == {host.player_id, guest.player_id}
+    assert world.rooms.index.get_members(room_id) == {host.player_id, guest.player_id}
     await trio.sleep(4)
-    assert world.rooms.index.members_of(room_id) == {host.player_id}
+    assert world.rooms.index.get_members(room_id) == {host.player_id}
 
 
 async def test_how_often_a_shard_is_read_depends_on_pages_alone(

@@ -60,7 +60,7 @@ async def test_results_that_become_durable_as_their_shard_goes_are_not_written_b
             memory.commit()
             await node.take(shard)
         await trio.sleep(10)
-        written = await node.world.players.ref(host.player_id).ask(ReadPlayerDocument())
+        written = await node.world.players.get_ref(host.player_id).ask(ReadPlayerDocument())
         assert set(msgspec.json.decode(written.player_data)) == {f"n{n}" for n in range(1, 7)}
 
 
@@ -84,7 +84,7 @@ async def poll_while_snapshots_are_written(node: Node, monkeypatch: pytest.Monke
     room_id = (await create_room(node.world, game.game, host.player, room())).room_id
     entrance = Entrance(password=None, join_token=None, player_data=b"{}")
     await join_room(node.world, game.game_id, guest.player, room_id, entrance)
-    there, shard = rooms.ref(room_id), node.shard_of(arena)
+    there, shard = rooms.get_ref(room_id), node.shard_of(arena)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
     await node.keeper.save([shard])
     await there.ask(PollUpdates(guest.player_id, read_sources("all", None), None))
@@ -125,10 +125,10 @@ async def test_a_room_that_is_just_being_loaded_is_there_once_its_shard_has_been
             return await recover(kind, key)
 
         monkeypatch.setattr(node.memory.journals, "recover", recover_slowly)
-        world.rooms.directory.ref(room_id).tell(NoteDelivered(1))
+        world.rooms.directory.get_ref(room_id).tell(NoteDelivered(1))
         await wait_all_tasks_blocked()
         await node.take(shard)
-        assert world.seats.room_of(host.player_id) == room_id
+        assert world.seats.find_room(host.player_id) == room_id
 
 
 async def test_a_room_that_has_left_is_not_in_memory_while_somebody_has_it_loaded(
@@ -142,8 +142,8 @@ async def test_a_room_that_has_left_is_not_in_memory_while_somebody_has_it_loade
         room_id = (await create_room(node.world, arena.game.game, host.player, room())).room_id
         assert rooms.is_in_memory(room_id)
         node.give(node.shard_of(arena))
-        rooms.directory.ref(room_id).notify(NoteConnection(host.player_id, False))
-        assert rooms.directory.active(room_id) is not None
+        rooms.directory.get_ref(room_id).notify(NoteConnection(host.player_id, False))
+        assert rooms.directory.find_active(room_id) is not None
         assert not rooms.is_in_memory(room_id)
         await node.take(node.shard_of(arena))
         assert rooms.is_in_memory(room_id)
@@ -172,7 +172,7 @@ async def test_a_room_that_goes_before_its_results_are_begun_with_harms_no_other
         studio.deliver("a room", 1, UpdatePlayer(1, {"wins": b"1"}))
         studio.let_go("a room")
         await wait_all_tasks_blocked()
-        assert not studio.under_way("a room")
+        assert not studio.list_under_way("a room")
 
 
 async def test_what_begins_meanwhile_is_not_waited_for(
@@ -184,7 +184,7 @@ async def test_what_begins_meanwhile_is_not_waited_for(
         host = await come(arena)
         await create_room(node.world, arena.game.game, host.player, room())
         shard = node.shard_of(arena)
-        room_id = node.world.rooms.directory.keys_of(shard)[0]
+        room_id = node.world.rooms.directory.list_keys_of(shard)[0]
         orders: dict[int, ResultOrder] = {0: UpdatePlayer(1, {})}
         node.studio._results[room_id] = orders
 
@@ -213,4 +213,4 @@ async def test_no_garbage_is_collected_while_a_shard_is_brought_up(autojump_cloc
             await trio.sleep(0.5)
             assert not gc.isenabled()
         assert gc.isenabled()
-        assert host.player_id in node.world.players.keys_of(shard)
+        assert host.player_id in node.world.players.list_keys_of(shard)

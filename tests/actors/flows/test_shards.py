@@ -163,10 +163,12 @@ async def test_letting_a_shard_go_changes_nothing_of_another(node: Node, autojum
     )
     shard = node.shard_of(other)
     before = await observe(node, [other])
-    cells = [{key: kind.cell(key) for key in kind.keys_of(shard)} for kind in kinds]
+    cells = [{key: kind.get_cell(key) for key in kind.list_keys_of(shard)} for kind in kinds]
     assert all(cells)
     await hand_over(node, arena)
-    assert [{key: kind.cell(key) for key in kind.keys_of(shard)} for kind in kinds] == cells
+    assert [
+        {key: kind.get_cell(key) for key in kind.list_keys_of(shard)} for kind in kinds
+    ] == cells
     assert await observe(node, [other]) == before
 
 
@@ -177,18 +179,18 @@ async def test_turns_of_a_shard_are_counted_while_it_comes_and_goes(
     new = await register(arena)
     shard = node.shard_of(arena)
     players, counts = node.world.players, list[int]()
-    counts.append(players.turns_of(shard))
+    counts.append(players.count_turns(shard))
     player = await identify(arena, new.token)
     for _ in range(10):
         await player.player.ask(Heartbeat())
-    counts.append(players.turns_of(shard))
+    counts.append(players.count_turns(shard))
     await hand_over(node, arena)
-    counts.append(players.turns_of(shard))
+    counts.append(players.count_turns(shard))
     await node.take(shard)
-    counts.append(players.turns_of(shard))
+    counts.append(players.count_turns(shard))
     assert counts[1] >= counts[0] + 10
     assert counts == sorted(counts)
-    assert players.turns_of((shard + 1) % SHARDS) == 0
+    assert players.count_turns((shard + 1) % SHARDS) == 0
 
 
 async def test_nothing_is_left_of_a_shard_that_is_let_go(node: Node, autojump_clock: MockClock):
@@ -276,7 +278,7 @@ async def test_who_waits_for_a_turn_is_told_that_the_actor_has_moved(
 
     async def call(kind: Any, key: Any, command: Any) -> None:
         try:
-            await kind.ref(key).ask(command)
+            await kind.get_ref(key).ask(command)
         except ActorUnavailable as error:
             told.append(type(error))
 
@@ -285,7 +287,7 @@ async def test_who_waits_for_a_turn_is_told_that_the_actor_has_moved(
     )
     for kind, key in ((world.players, player.player_id), (world.rooms.directory, room_id)):
         assert isinstance(kind, DynamicSupervisor)
-        kind.cell(key).reject(ValueError("refused by the database"))
+        kind.get_cell(key).reject(ValueError("refused by the database"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(call, world.players, player.player_id, DescribePlayer())
         nursery.start_soon(call, world.rooms.directory, room_id, DescribeRoom())
@@ -331,7 +333,7 @@ async def test_nothing_of_a_shard_that_is_not_owned_comes_to_memory(
     asked += [(world.rooms.directory, key, DescribeRoom()) for key in rooms]
     for kind, key, command in asked:
         with pytest.raises(ActorUnavailable):
-            await kind.ref(key).ask(command)
+            await kind.get_ref(key).ask(command)
     with pytest.raises(Moved):
         await register_player(world, arena.game.game, "Late", b"{}")
     assert node.residue(node.names_of(arena)) == []
@@ -353,7 +355,7 @@ async def test_who_was_found_by_token_and_has_moved_meanwhile_stays_out(
         nursery.start_soon(find)
         await trio.sleep(0.5)
         node.give(node.shard_of(arena))
-    assert node.world.players.active(new.player_id) is None
+    assert node.world.players.find_active(new.player_id) is None
 
 
 async def test_a_load_under_way_when_a_shard_is_let_go_is_never_adopted(
@@ -366,13 +368,13 @@ async def test_a_load_under_way_when_a_shard_is_let_go_is_never_adopted(
 
     async def load() -> None:
         with pytest.raises(Moved):
-            await node.world.players.ref(new.player_id).ask(DescribePlayer())
+            await node.world.players.get_ref(new.player_id).ask(DescribePlayer())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(load)
         await trio.sleep(0.5)
         node.give(node.shard_of(arena))
-    assert node.world.players.active(new.player_id) is None
+    assert node.world.players.find_active(new.player_id) is None
 
 
 @pytest.mark.parametrize("by_token", [True, False])
@@ -395,7 +397,7 @@ async def test_a_record_from_before_a_shard_came_is_read_again(
             found = await identify_player(node.world, arena.game, new.token)
             player = found.player
         else:
-            player = node.world.players.ref(new.player_id)
+            player = node.world.players.get_ref(new.player_id)
         seen.append((await player.ask(ReadPlayerDocument())).player_data)
 
     async with trio.open_nursery() as nursery:
@@ -421,7 +423,7 @@ async def test_what_is_lost_while_it_is_brought_up_is_left_out(
         await trio.sleep(0.5)
         node.give(gone)
     assert node.residue(names) == []
-    assert node.world.rooms.directory.keys_of(kept)
+    assert node.world.rooms.directory.list_keys_of(kept)
 
 
 async def test_what_comes_back_while_it_is_brought_up_is_brought_up_once(
@@ -478,7 +480,7 @@ async def test_what_polls_have_delivered_is_known_where_a_shard_goes(
     room_id = (await create_room(node.world, game.game, host.player, room())).room_id
     entrance = Entrance(password=None, join_token=None, player_data=b"{}")
     await join_room(node.world, game.game_id, guest.player, room_id, entrance)
-    there, everybody = rooms.ref(room_id), read_sources("all", None)
+    there, everybody = rooms.get_ref(room_id), read_sources("all", None)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
     await node.keeper.save([node.shard_of(arena)])
     page = await there.ask(PollUpdates(guest.player_id, everybody, None))
@@ -564,7 +566,7 @@ async def test_a_shard_is_idle_once_nobody_signs_in_and_no_job_runs(
 ):
     arena = await furnished(node)
     shard = node.shard_of(arena)
-    room_id = node.world.rooms.directory.keys_of(shard)[0]
+    room_id = node.world.rooms.directory.list_keys_of(shard)[0]
     node.studio._results.clear()
     assert await node.keeper.wait_idle(shard, 1.0)
     node.studio._jobs._under_way[room_id] = {1}

@@ -37,7 +37,7 @@ class Fake:
         self.gate = trio.Event()
         self.gate.set()
 
-    def platform(self, settings: GameSettings) -> Fake | None:
+    def find_platform(self, settings: GameSettings) -> Fake | None:
         return self if self.is_enabled else None
 
     async def authenticate(self, ticket: bytes, identity: str | None) -> PlatformUser:
@@ -47,7 +47,7 @@ class Fake:
             raise PlatformUnavailable
         return PlatformUser("fake", str(ticket[0]))
 
-    async def persona_name(self, user: PlatformUser) -> str | None:
+    async def fetch_persona_name(self, user: PlatformUser) -> str | None:
         return self.personas.get(user.platform_id)
 
 

@@ -68,7 +68,7 @@ def the_studio() -> KitStudio:
 
 
 async def stats_of(arena: Arena, player_id: int) -> object:
-    read = await arena.world.players.ref(player_id).ask(ReadPlayerDocument())
+    read = await arena.world.players.get_ref(player_id).ask(ReadPlayerDocument())
     return msgspec.json.decode(read.stats)
 
 
@@ -95,7 +95,7 @@ async def open_again(arena: Arena, token: str) -> Admission:
     """Have a player open another room; return them as its host."""
     player = await identify(arena, token)
     opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
-    room = arena.world.rooms.directory.ref(opened.room_id)
+    room = arena.world.rooms.directory.get_ref(opened.room_id)
     return Admission(room, opened.room_id, arena.game.game_id, player.player_id, "")
 
 
@@ -229,7 +229,7 @@ async def test_a_room_adds_only_the_orders_that_are_not_in_the_stats_yet(autojum
     async with at_work(Memory(), studio) as arena:
         host = await open_room(arena)
         assert (await act(host, "win"))["wins"] == WINS
-        player = arena.world.players.ref(host.player_id)
+        player = arena.world.players.get_ref(host.player_id)
         for number, order in studio.held[:7]:
             assert isinstance(order, ChangeStat)
             await player.ask(WriteStats((order.change,), host.room_id, number))
@@ -247,7 +247,7 @@ async def test_a_room_that_comes_back_has_what_changed_meanwhile(autojump_clock)
         await settle(arena, host.player_id, wins=WINS)
     memory.players[other.player_id].stats = b'{"coins":5}'
     async with at_work(memory, the_studio()) as arena:
-        room = arena.world.rooms.directory.ref(host.room_id)
+        room = arena.world.rooms.directory.get_ref(host.room_id)
         again = Admission(room, host.room_id, host.game_id, other.player_id, "")
         await trio.sleep(5)
         assert await act(again, "look") == {"coins": 5}
@@ -280,7 +280,7 @@ async def test_a_lobby_becomes_a_room_that_knows_its_members_stats(autojump_cloc
         entrance = Entrance(password=None, join_token=None, player_data=b"{}")
         await join_lobby(arena.world, arena.game.game_id, guest.player, lobby.lobby_id, entrance)
         started = await start_lobby(arena.world, host.player_id)
-        room = arena.world.rooms.directory.ref(started.room_id)
+        room = arena.world.rooms.directory.get_ref(started.room_id)
         member = Admission(room, started.room_id, arena.game.game_id, guest.player_id, "")
         assert await act(member, "joined") == {"coins": 4}
 
@@ -288,7 +288,7 @@ async def test_a_lobby_becomes_a_room_that_knows_its_members_stats(autojump_cloc
 async def test_a_client_cannot_touch_them(autojump_clock):
     async with at_work(Memory(), the_studio()) as arena:
         host = await open_room(arena)
-        player = arena.world.players.ref(host.player_id)
+        player = arena.world.players.get_ref(host.player_id)
         await act(host, "win")
         await settle(arena, host.player_id, wins=WINS)
         sent = b'{"stats":{"wins":1000000},"wins":1000000,"results":""}'
@@ -313,13 +313,15 @@ async def test_a_leaderboard_takes_a_declared_field_from_the_stats_alone(autojum
         await change(arena, ids[0], ("wins", "increment", 2))
         assert await ranked("wins") == ids
         assert await ranked("level") == ids[::-1]
-        await arena.world.players.ref(ids[0]).ask(ReplacePlayerDocument(b'{"level":9,"wins":0}'))
+        await arena.world.players.get_ref(ids[0]).ask(
+            ReplacePlayerDocument(b'{"level":9,"wins":0}')
+        )
         assert await ranked("wins", "level") == ids
         assert await ranked("level") == ids
         await arena.game.game.ask(ChangeGameSettings({"leaderboards": '[["wins"]]'}, ()))
         await change(arena, ids[1], ("wins", "set", 3))
         assert await ranked("wins") == ids[::-1]
-        await arena.world.players.ref(ids[1]).ask(ReplacePlayerDocument(b"{}"))
+        await arena.world.players.get_ref(ids[1]).ask(ReplacePlayerDocument(b"{}"))
         assert await ranked("wins") == ids[::-1]
 
 
@@ -401,7 +403,7 @@ async def test_settings_declare_what_no_behaviour_does(autojump_clock):
 async def test_stats_count_as_stored(autojump_clock):
     async with at_work(Memory(), the_studio()) as arena:
         player_id = (await identify(arena, (await register(arena)).token)).player_id
-        usage = arena.world.player_index.ledger.usage_of_game(arena.game.game_id)
+        usage = arena.world.player_index.ledger.get_game_usage(arena.game.game_id)
         before = usage.storage_bytes
         for value in (7, 1_000):
             done = await change(arena, player_id, ("coins", "set", value))
@@ -465,7 +467,7 @@ async def test_only_a_result_that_is_lost_is_logged_as_not_written(autojump_cloc
 async def test_a_crash_of_the_room_leaves_the_stats_as_they_were(autojump_clock, monkeypatch):
     async with at_work(Memory(), the_studio()) as arena:
         host = await open_room(arena)
-        actor = type(arena.world.rooms.loader.actor(None, "x"))
+        actor = type(arena.world.rooms.loader.make_actor(None, "x"))
 
         def crash(*_: object) -> None:
             raise RuntimeError("planted")

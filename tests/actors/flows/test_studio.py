@@ -72,7 +72,7 @@ async def count(arena: Arena) -> tuple[str, int]:
 
 
 async def document(arena: Arena, player_id: int) -> object:
-    read = await arena.world.players.ref(player_id).ask(ReadPlayerDocument())
+    read = await arena.world.players.get_ref(player_id).ask(ReadPlayerDocument())
     return msgspec.json.decode(read.player_data)
 
 
@@ -98,7 +98,7 @@ async def test_a_result_that_is_handed_over_again_is_not_written_again(autojump_
         await trio.sleep(1)
     studio = the_studio()
     async with at_work(memory, studio) as arena:
-        player = arena.world.players.ref(player_id)
+        player = arena.world.players.get_ref(player_id)
         await player.ask(ReplacePlayerDocument(b'{"n":0}'))
         studio.deliver(room_id, RESULTS, UpdatePlayer(player_id, {"n": b"50"}))
         await trio.sleep(1)
@@ -122,7 +122,7 @@ async def test_no_result_is_passed_over_because_its_player_has_just_moved(
         room_id, player_id = await count(arena)
         await trio.sleep(5)
         assert await document(arena, player_id) == {"n": RESULTS}
-        assert not studio.under_way(room_id)
+        assert not studio.list_under_way(room_id)
     writes = [e for e in memory.committed if isinstance(e, PlayerDocumentReplaced)]
     assert len(writes) == RESULTS
 
@@ -176,7 +176,7 @@ async def test_of_who_has_left_nothing_waits_to_be_told(autojump_clock):
         guest = await join(arena, host)
         directory = arena.world.rooms.directory
         assert isinstance(directory, DynamicSupervisor)
-        cell = directory.cell(host.room_id)
+        cell = directory.get_cell(host.room_id)
         memory.away = True
         note_connection(guest, is_connected=False)
         await trio.sleep(1)

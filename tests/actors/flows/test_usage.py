@@ -47,13 +47,13 @@ from greenroom.actors.services.usage import SAVE_SECONDS, UsageService
 
 def limit(arena: Arena, **limits: float) -> OwnerUsage:
     """Give the local owner a plan of these limits; return their usage."""
-    owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
+    owner = arena.world.ledger.get_owner_usage(LOCAL.owner_id, "unlimited")
     owner.limits = PlanLimits(**limits)
     return owner
 
 
 def usage(arena: Arena) -> GameUsage:
-    return arena.world.ledger.usage_of_game(arena.game.game_id)
+    return arena.world.ledger.get_game_usage(arena.game.game_id)
 
 
 async def test_of_two_hundred_at_the_last_slots_just_as_many_get_in_as_there_are(
@@ -142,7 +142,7 @@ async def test_two_documents_race_for_the_last_bytes_and_one_gets_them(autojump_
     async with open_arena() as arena:
         players = [await register(arena, name) for name in ("Ada", "Bob")]
         arena.memory.automatic = False
-        owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
+        owner = arena.world.ledger.get_owner_usage(LOCAL.owner_id, "unlimited")
         limit(arena, storage_bytes_max=owner.storage_bytes + 10)
         document = b'{"a":1234567}'  # 11 bytes more than {}
         fitting = b'{"a":123456}'
@@ -150,7 +150,7 @@ async def test_two_documents_race_for_the_last_bytes_and_one_gets_them(autojump_
 
         async def replace(player_id: int, data: bytes) -> None:
             try:
-                await arena.world.players.ref(player_id).ask(ReplacePlayerDocument(data))
+                await arena.world.players.get_ref(player_id).ask(ReplacePlayerDocument(data))
                 outcomes.append(True)
             except StorageLimitReached:
                 outcomes.append(False)
@@ -170,7 +170,7 @@ async def test_every_change_of_documents_and_names_is_weighed(autojump_clock: Mo
     async with open_arena() as arena:
         before = usage(arena).storage_bytes
         ada = await register(arena, "Ada", b'{"level":1}')
-        player = arena.world.players.ref(ada.player_id)
+        player = arena.world.players.get_ref(ada.player_id)
         assert usage(arena).storage_bytes - before == player_bytes("Ada", b'{"level":1}')
 
         await rename_player(arena.world, arena.game.game, player, "Adelaide")
@@ -182,7 +182,7 @@ async def test_every_change_of_documents_and_names_is_weighed(autojump_clock: Mo
 async def test_beyond_the_limit_only_what_grows_is_refused(autojump_clock: MockClock):
     async with open_arena() as arena:
         ada = await register(arena, "Ada", b'{"level":1}')
-        player, game = arena.world.players.ref(ada.player_id), arena.game.game
+        player, game = arena.world.players.get_ref(ada.player_id), arena.game.game
         limit(arena, storage_bytes_max=0)
 
         for growing in (
@@ -205,7 +205,7 @@ async def test_a_plan_counts_from_the_moment_it_is_set_and_a_deleted_game_no_mor
     async with open_arena() as arena:
         await register(arena)
         await set_plan(arena.world, LOCAL.owner_id, "free")
-        owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
+        owner = arena.world.ledger.get_owner_usage(LOCAL.owner_id, "unlimited")
         assert owner.limits == actor_settings.plans()["free"]
         with pytest.raises(TooManyGames):
             await add_game(arena.world, "Second")
@@ -312,7 +312,7 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
     await UsageService(later, records, Noon()).restore()
     written = ledger.written_bytes
     assert written > 1_000
-    assert (later.written_bytes, later.usage_of_owner(7, "free").written_bytes) == (
+    assert (later.written_bytes, later.get_owner_usage(7, "free").written_bytes) == (
         written,
         written,
     )
@@ -343,7 +343,7 @@ async def test_a_keeper_that_is_run_again_goes_on_from_memory(autojump_clock: Mo
             await nursery.start(keeper.run)
             nursery.cancel_scope.cancel()
 
-    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").games) == (5, 1)
+    assert (ledger.get_game_usage(1).calls, ledger.get_owner_usage(7, "free").games) == (5, 1)
 
 
 async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
@@ -353,8 +353,8 @@ async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
     records.players = [10] * 1_000
     await nursery.start((await restored(ledger, records)).run)
     await trio.sleep(0.05)
-    ledger.usage_of_game(1).count_stored(7, player_id=1)
+    ledger.get_game_usage(1).count_stored(7, player_id=1)
     await trio.sleep(5)
 
-    assert ledger.usage_of_owner(7, "free").storage_bytes == 100 + 10_000 + 7
+    assert ledger.get_owner_usage(7, "free").storage_bytes == 100 + 10_000 + 7
     assert records.rows[1].storage_bytes == 10_107

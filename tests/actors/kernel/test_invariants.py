@@ -104,7 +104,7 @@ def test_a_batch_settles_once_and_rejects_nobody_afterwards():
 async def test_a_gap_in_a_journal_is_never_written(arena: Arena, monkeypatch: pytest.MonkeyPatch):
     ada = await identify(arena, (await register(arena)).token)
     opened = await create_room(arena.world, arena.game.game, ada.player, ROOM)
-    room = arena.world.rooms.directory.ref(opened.room_id)
+    room = arena.world.rooms.directory.get_ref(opened.room_id)
     before = len(arena.memory.committed)
     right = codec.entry
 
@@ -124,7 +124,7 @@ async def test_a_gap_in_a_lobbys_journal_is_never_written(
 ):
     ada = await come(arena)
     opened = await create_lobby(arena.world, arena.game.game, ada.player, LOBBY)
-    lobby = arena.world.lobbies.directory.ref(opened.lobby_id)
+    lobby = arena.world.lobbies.directory.get_ref(opened.lobby_id)
     before = len(arena.memory.committed)
     right = lobby_codec.entry
 
@@ -212,7 +212,7 @@ async def test_updates_that_are_numbered_or_counted_wrongly_are_never_written(
     host, mate = await come(arena), await come(arena)
     room_id = await open_room(arena, host)
     await join_room(arena.world, arena.game.game_id, mate.player, room_id, NOTHING)
-    room = arena.world.rooms.directory.ref(room_id)
+    room = arena.world.rooms.directory.get_ref(room_id)
     await send(room, host.player_id)
     before = len(arena.memory.committed)
 
@@ -263,7 +263,7 @@ def test_a_pair_has_its_lower_id_first():
 def test_nothing_gives_back_more_memory_than_it_held():
     ledger = Ledger()
     memory = Memory("rooms", ledger, RoomsRefused)
-    piece = Piece(memory, ledger.usage_of_game(1), "")
+    piece = Piece(memory, ledger.get_game_usage(1), "")
     piece.resize(10)
     with pytest.raises(AssertionError, match="more was given back"):
         piece.resize(-1)

@@ -75,8 +75,8 @@ async def test_an_ask_answers_with_the_reply(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    assert await counters.ref(1).ask(Add(5)) == 5
-    assert await counters.ref(1).ask(Read()) == 5
+    assert await counters.get_ref(1).ask(Add(5)) == 5
+    assert await counters.get_ref(1).ask(Read()) == 5
 
 
 async def test_a_passive_actor_is_loaded_once_however_many_ask(
@@ -88,7 +88,7 @@ async def test_a_passive_actor_is_loaded_once_however_many_ask(
     answers: list[int] = []
 
     async def ask() -> None:
-        answers.append(await counters.ref(1).ask(Add(1)))
+        answers.append(await counters.get_ref(1).ask(Add(1)))
 
     async with trio.open_nursery() as nursery:
         for _ in range(4):
@@ -101,8 +101,8 @@ async def test_an_ask_of_an_idle_actor_runs_at_once_without_a_task_switch(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    await counters.ref(1).ask(Read())
-    coroutine = counters.ref(1).ask(Add(5))
+    await counters.get_ref(1).ask(Read())
+    coroutine = counters.get_ref(1).ask(Add(5))
     with pytest.raises(StopIteration) as stopped:
         coroutine.send(None)
     assert stopped.value.value == 5
@@ -112,10 +112,10 @@ async def test_a_tell_returns_before_its_command_runs_and_an_ask_queues_behind_i
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     ref.tell(Add(1))
-    assert ref.statistics().queued == 1
+    assert ref.read_statistics().queued == 1
     assert await ref.ask(Add(10)) == 11
 
 
@@ -136,7 +136,7 @@ async def test_an_actor_that_does_not_exist_answers_everybody_with_stopped(
     autojump_clock: Jump,
 ) -> None:
     with pytest.raises(ActorStopped):
-        await counters.ref(-1).ask(Read())
+        await counters.get_ref(-1).ask(Read())
     assert len(counters) == 0
 
 
@@ -144,7 +144,7 @@ async def test_a_full_mailbox_refuses_and_runs_nothing_of_what_it_refused(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     for _ in range(4):
         ref.tell(Add(1))
     with pytest.raises(MailboxFull):
@@ -159,8 +159,8 @@ async def test_what_an_actor_tells_another_is_sent_after_its_own_change(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    await counters.ref(1).ask(Forward(counters.ref(2), 7))
-    assert await counters.ref(2).ask(Read()) == 7
+    await counters.get_ref(1).ask(Forward(counters.get_ref(2), 7))
+    assert await counters.get_ref(2).ask(Read()) == 7
 
 
 async def test_an_ask_may_be_given_its_own_patience(
@@ -168,8 +168,8 @@ async def test_an_ask_may_be_given_its_own_patience(
     autojump_clock: Jump,
 ) -> None:
     with pytest.raises(StorageUnavailable):
-        await counters.ref(1).ask(Add(1), seconds_max=0.5)
-    assert await counters.ref(1).ask(Read()) == 0
+        await counters.get_ref(1).ask(Add(1), seconds_max=0.5)
+    assert await counters.get_ref(1).ask(Read()) == 0
 
 
 def test_a_handler_annotated_with_another_command_is_refused_when_the_class_is_made() -> None:
@@ -188,7 +188,7 @@ async def test_a_command_still_queued_when_its_caller_is_cancelled_does_not_run(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     with trio.move_on_after(0.5) as scope:
         await ref.ask(Add(5))
     assert scope.cancelled_caught
@@ -224,7 +224,7 @@ async def test_a_queued_command_that_ran_is_waited_for_too(
 
     async def add() -> None:
         with trio.move_on_after(2):
-            answers.append(await counters.ref(1).ask(Add(5)))
+            answers.append(await counters.get_ref(1).ask(Add(5)))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(add)
@@ -240,7 +240,7 @@ async def test_a_timer_is_a_command_to_oneself(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Remind("once", 30, 5))
     await trio.sleep(29)
     assert await ref.ask(Read()) == 0
@@ -252,7 +252,7 @@ async def test_a_timer_is_replaced_by_name_and_can_be_stopped(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Remind("a", 30, 1))
     await ref.ask(Remind("a", 10, 10))
     await ref.ask(Remind("b", 10, 100))
@@ -265,7 +265,7 @@ async def test_a_crash_ends_the_timers_of_that_life(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Remind("a", 30, 1))
     with pytest.raises(ActorCrashed):
         await ref.ask(Add(13))
@@ -279,7 +279,7 @@ async def test_what_is_done_before_a_timer_has_its_turns_first(autojump_clock: J
     def before_timer(key: Any, command: Any) -> None:
         called.append((key, command))
         if command == Add(2):
-            counters.ref(key).post(Add(1))
+            counters.get_ref(key).post(Add(1))
         else:
             noting.timers.stop("b")
 
@@ -300,7 +300,7 @@ async def test_a_timer_whose_actor_crashes_over_what_is_done_before_it_is_not_de
 ) -> None:
     def before_timer(key: Any, command: Any) -> None:
         with pytest.raises(ActorCrashed):
-            counters.ref(key).post(Add(13))
+            counters.get_ref(key).post(Add(13))
 
     async with counters_with(before_timer) as counters:
         counter = Counter(0)
@@ -317,7 +317,7 @@ async def test_timers_go_before_what_users_sent(
     noting = Noting(0)
     ref = counters.adopt(1, noting)
     ref.tell(Add(1))
-    counters.cell(1).wake(Add(2), "a")
+    counters.get_cell(1).wake(Add(2), "a")
     await ref.ask(Read())
     assert noting.amounts == [2, 1]
 
@@ -325,7 +325,7 @@ async def test_timers_go_before_what_users_sent(
 async def test_a_timer_that_meets_the_closed_gate_comes_again_until_it_is_taken(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Remind("taken", 1, 1))
     await ref.ask(Remind("stopped", 1, 10))
     await ref.ask(Remind("replaced", 1, 100))
@@ -345,7 +345,7 @@ async def test_a_timer_that_meets_the_closed_gate_comes_again_until_it_is_taken(
 async def test_what_is_told_again_comes_again_until_the_gate_is_open(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     assert await ref.ask(Read()) == 0
     committer.is_open = False
     ref.tell(Add(1))
@@ -363,7 +363,7 @@ async def test_timers_replaced_again_and_again_do_not_pile_up_and_the_last_of_ea
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    refs = [counters.ref(key) for key in range(3)]
+    refs = [counters.get_ref(key) for key in range(3)]
     for _ in range(1000):
         for ref in refs:
             await ref.ask(Remind("a", 100, 1))
@@ -380,7 +380,7 @@ async def test_an_actor_is_passivated_only_when_it_has_been_idle_long_enough(
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
     assert not counters.passivate(1), "the first look only notes the time"
     await trio.sleep(31)
@@ -398,12 +398,12 @@ async def test_an_actor_with_a_timer_or_a_change_in_flight_is_not_passivated(
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    await counters.ref(1).ask(Remind("a", 1000, 1))
-    await counters.ref(2).ask(Read())
+    await counters.get_ref(1).ask(Remind("a", 1000, 1))
+    await counters.get_ref(2).ask(Read())
     committer.automatic = False
     async with trio.open_nursery() as nursery:
         committer.commit_seconds_max = 1000
-        nursery.start_soon(counters.ref(2).ask, Add(1))
+        nursery.start_soon(counters.get_ref(2).ask, Add(1))
         await settle_down()
         for key in (1, 2):
             assert not counters.passivate(key)
@@ -436,14 +436,14 @@ async def test_adopting_an_actor_that_is_present_keeps_the_one_that_is(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    await counters.ref(1).ask(Add(5))
+    await counters.get_ref(1).ask(Add(5))
     assert await counters.adopt(1, Counter(99)).ask(Read()) == 5
 
 
 async def test_an_actor_that_is_being_loaded_is_up_at_once_when_somebody_has_its_state(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     ref.tell(Add(5))
     await settle_down()
     begun = trio.current_time()
@@ -461,7 +461,7 @@ async def test_what_comes_of_a_load_is_nothing_once_the_actor_has_been_up(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump, error: Exception | None
 ) -> None:
     """Its record was read before the change, and it has crashed since."""
-    counters.ref(1).tell(Read())
+    counters.get_ref(1).tell(Read())
     await trio.sleep(0.5)
     committer.records["counter/1"] = 90
     ref = counters.adopt(1, Counter(90))
@@ -471,7 +471,7 @@ async def test_what_comes_of_a_load_is_nothing_once_the_actor_has_been_up(
     committer.load_error = error
     await trio.sleep(0.7)
     committer.load_error = None
-    assert counters.cell(1).actor is None
+    assert counters.get_cell(1).actor is None
     assert await ref.ask(Read()) == 95
 
 
@@ -484,7 +484,7 @@ async def test_when_the_supervisor_stops_everybody_queued_is_answered(
 
     async def ask() -> None:
         try:
-            await supervisor.ref(1).ask(Read())
+            await supervisor.get_ref(1).ask(Read())
         except ActorStopped:
             errors.append("stopped")
 
@@ -500,11 +500,11 @@ async def test_statistics_count_turns_refusals_and_crashes(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(1))
     with pytest.raises(Negative):
         await ref.ask(Add(-1))
     with pytest.raises(ActorCrashed):
         await ref.ask(Add(13))
-    statistics = ref.statistics()
+    statistics = ref.read_statistics()
     assert (statistics.handled, statistics.refused, statistics.crashed) == (3, 1, 1)

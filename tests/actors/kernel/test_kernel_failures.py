@@ -52,12 +52,12 @@ async def test_a_refusal_is_an_answer_and_changes_nothing(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
     with pytest.raises(Negative, match="amounts are positive"):
         await ref.ask(Add(-1))
     assert await ref.ask(Read()) == 5
-    assert ref.statistics().refused == 1
+    assert ref.read_statistics().refused == 1
 
 
 @pytest.mark.parametrize("poison", [13, 17, 31])
@@ -66,7 +66,7 @@ async def test_a_crash_answers_its_caller_alone_and_the_actor_returns_to_its_las
     poison: int,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
     with pytest.raises(ActorCrashed):
         await ref.ask(Add(poison))
@@ -79,7 +79,7 @@ async def test_what_the_committer_throws_back_is_acknowledged_to_nobody(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
 
     def refuse(*_: object) -> Batch:
@@ -96,7 +96,7 @@ async def test_the_mailbox_outlives_the_crash_and_the_queued_are_served(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
     ref.tell(Add(13))
     ref.tell(Add(2))
@@ -114,7 +114,7 @@ async def test_changes_in_flight_at_a_crash_are_settled_before_the_restart_reads
         with pytest.raises(ActorCrashed):
             await held.ask(Add(13))
         await trio.sleep(5)
-        assert held.statistics().state is CellState.LOADING
+        assert held.read_statistics().state is CellState.LOADING
         committer.commit()
     assert await held.ask(Read()) == 5
 
@@ -123,14 +123,14 @@ async def test_an_actor_that_keeps_crashing_is_given_up_and_everybody_queued_is_
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     for _ in range(4):
         with pytest.raises(ActorCrashed):
             await ref.ask(Add(13))
     with pytest.raises(ActorCrashed, match="keeps crashing"):
         await ref.ask(Read())
-    assert await counters.ref(2).ask(Add(1)) == 1, "a neighbour notices nothing"
+    assert await counters.get_ref(2).ask(Add(1)) == 1, "a neighbour notices nothing"
     await trio.sleep(11)
     assert await ref.ask(Read()) == 0, "after the window he is tried again"
 
@@ -142,9 +142,9 @@ async def test_a_record_that_cannot_be_loaded_crashes_its_callers_and_nobody_han
 ) -> None:
     committer.load_error = ValueError("a broken record")
     with pytest.raises(ActorCrashed):
-        await counters.ref(1).ask(Read())
+        await counters.get_ref(1).ask(Read())
     committer.load_error = None
-    assert await counters.ref(1).ask(Read()) == 0
+    assert await counters.get_ref(1).ask(Read()) == 0
 
 
 # Durability
@@ -177,7 +177,7 @@ async def test_the_actor_goes_on_while_its_change_is_being_committed(
         for _ in range(3):
             nursery.start_soon(held.ask, Add(1))
         await settle_down()
-        assert held.statistics().handled == 4
+        assert held.read_statistics().handled == 4
         committer.commit()
 
 
@@ -225,7 +225,7 @@ async def test_with_the_gate_closed_a_change_is_refused_before_it_runs_and_reads
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Add(5))
     committer.is_open = False
     with pytest.raises(StorageUnavailable):
@@ -240,7 +240,7 @@ async def test_a_row_refused_by_the_database_takes_its_writer_back_and_nobody_el
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    first, second = counters.ref(1), counters.ref(2)
+    first, second = counters.get_ref(1), counters.get_ref(2)
     await first.ask(Add(1))
     await second.ask(Add(1))
     committer.automatic = False
@@ -248,7 +248,7 @@ async def test_a_row_refused_by_the_database_takes_its_writer_back_and_nobody_el
 
     async def add(key: int, amount: int) -> None:
         try:
-            await counters.ref(key).ask(Add(amount))
+            await counters.get_ref(key).ask(Add(amount))
             outcomes.append(f"{key} added {amount}")
         except ActorCrashed:
             outcomes.append(f"{key} lost {amount}")
@@ -271,15 +271,15 @@ async def test_while_the_database_is_away_loading_is_tried_again_and_callers_hea
 ) -> None:
     committer.load_error = AWAY
     with pytest.raises(StorageUnavailable):
-        await counters.ref(1).ask(Read())
+        await counters.get_ref(1).ask(Read())
     committer.load_error = None
-    assert await counters.ref(1).ask(Read()) == 0
+    assert await counters.get_ref(1).ask(Read()) == 0
 
 
 async def test_an_actor_given_up_is_not_read_again_before_what_it_wrote_has_settled(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     for _ in range(3):
         with pytest.raises(ActorCrashed):
@@ -306,7 +306,7 @@ async def test_a_queued_ask_hears_that_its_own_change_failed_however_soon_that_i
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
     committer.automatic = False
-    cell = counters.cell(1)
+    cell = counters.get_cell(1)
     with pytest.RaisesGroup(CommitUnsettled):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cell.ask, Add(5), None)
@@ -320,7 +320,7 @@ async def test_a_queued_ask_waits_for_its_own_change_and_not_for_later_ones(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
     committer.automatic = False
-    cell = counters.cell(1)
+    cell = counters.get_cell(1)
     answers: list[int] = []
 
     async def ask() -> None:
@@ -351,7 +351,7 @@ async def test_one_actor_is_brought_up_once_when_a_crash_and_a_refused_row_meet(
     assert await held.ask(Read()) == 0
     await trio.sleep(5)
     assert committer.loads == ["counter/1", "counter/1"], "the first time and after the crash"
-    assert held.statistics().crashed == 2
+    assert held.read_statistics().crashed == 2
 
 
 async def test_an_actor_asked_while_the_supervisor_starts_is_brought_up_once(
@@ -362,7 +362,7 @@ async def test_an_actor_asked_while_the_supervisor_starts_is_brought_up_once(
     async def ask(key: int) -> None:
         for _ in range(key):
             await trio.lowlevel.checkpoint()
-        await supervisor.ref(key).ask(Read())
+        await supervisor.get_ref(key).ask(Read())
 
     async with trio.open_nursery() as asking:
         for key in range(8):
@@ -375,7 +375,7 @@ async def test_an_actor_asked_while_the_supervisor_starts_is_brought_up_once(
 async def test_nothing_is_kept_of_an_actor_that_is_gone(
     counters: Counters, committer: HandCommitter, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     assert not counters.passivate(1)
     committer.load_error = ValueError("a broken record")
@@ -388,7 +388,7 @@ async def test_nothing_is_kept_of_an_actor_that_is_gone(
 async def test_an_actor_given_up_leaves_memory_when_its_window_is_over(
     counters: Counters, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     for _ in range(4):
         await expect_crash(ref.ask, Add(13))
@@ -401,7 +401,7 @@ async def test_an_actor_given_up_leaves_memory_when_its_window_is_over(
 async def test_an_error_told_to_many_keeps_nobodys_traceback(
     counters: Counters, autojump_clock: Jump
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     for _ in range(4):
         await expect_crash(ref.ask, Add(13))
@@ -419,7 +419,7 @@ async def test_the_log_says_where_an_actor_crashed(
     autojump_clock: Jump,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ref = counters.ref(1)
+    ref = counters.get_ref(1)
     await ref.ask(Read())
     committer.load_error = ValueError("a broken record")
     await expect_crash(ref.ask, Add(13))
@@ -434,11 +434,11 @@ async def test_the_tree_counts_actors_and_names_those_in_trouble(
     counters: Counters, autojump_clock: Jump
 ) -> None:
     for key in range(12):
-        await counters.ref(key).ask(Read())
+        await counters.get_ref(key).ask(Read())
     for key in range(2):
-        await expect_crash(counters.ref(key).ask, Add(13))
-    counters.ref(0).tell(Read())
-    (node,) = counters.branches()
+        await expect_crash(counters.get_ref(key).ask, Add(13))
+    counters.get_ref(0).tell(Read())
+    (node,) = counters.list_branches()
     assert (node.name, node.state, node.restarts, node.mailbox) == ("actors", "12 active", 2, 1)
     troubled = [(child.name, child.state, child.restarts) for child in node.children]
     assert troubled == [("counter/0", "loading", 1), ("counter/1", "loading", 1)]

@@ -98,8 +98,8 @@ def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, in
         assert (owned.version > before[1]) == (model != before[0])
         if epoch is not None and model != before[0]:
             since[shard] = owned.version
-        assert owned.since(shard) == since.get(shard)
+        assert owned.find_start_version(shard) == since.get(shard)
     assert owned.epochs == model
     for shard in {shard for shard, _ in changes}:
         assert owned.owns(shard) == (shard in model)
-        assert owned.epoch_of(shard) == model.get(shard)
+        assert owned.find_epoch(shard) == model.get(shard)

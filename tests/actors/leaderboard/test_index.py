@@ -67,7 +67,7 @@ def test_an_index_holds_the_order_that_a_sort_would(
             players.pop(player_id, None)
 
     assert len(index) == len(players)
-    assert index.top(limit) == model_order(players)[:limit]
+    assert index.list_top(limit) == model_order(players)[:limit]
 
 
 @given(st.dictionaries(st.integers(1, 12), documents), st.lists(actions, max_size=20), st.data())
@@ -91,7 +91,7 @@ def test_an_index_filled_amid_changes_holds_what_is_there_in_the_end(
             players.pop(player_id, None)
     index.complete()
 
-    assert index.top(100) == model_order(players)
+    assert index.list_top(100) == model_order(players)
 
 
 def complete(boards: Boards, game_id: int, name: str, now: float) -> Index:
@@ -256,7 +256,7 @@ def test_a_forgotten_game_has_no_indexes_and_others_keep_theirs() -> None:
     gone, kept = boards.open(1, FIELDS, 0.0), boards.open(2, FIELDS, 0.0)
     boards.put(1, 7, b'{"score":1}')
     boards.put(2, 8, b'{"score":1}')
-    assert (gone.top(9), kept.top(9), len(boards)) == ([7], [8], 2)
+    assert (gone.list_top(9), kept.list_top(9), len(boards)) == ([7], [8], 2)
 
     boards.forget_game(1)
     boards.put(1, 9, b'{"score":1}')

@@ -147,12 +147,12 @@ async def test_a_change_is_ranked_before_its_answer_leaves_and_not_before_it_is_
 
         async def change() -> None:
             await update(arena, first, b'{"score":9}')
-            seen.append(index.top(2))
+            seen.append(index.list_top(2))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(change)
             await trio.testing.wait_all_tasks_blocked()
-            assert index.top(2) == [second.player_id, first.player_id]
+            assert index.list_top(2) == [second.player_id, first.player_id]
             arena.memory.commit()
         assert seen == [[first.player_id, second.player_id]]
 

@@ -41,9 +41,9 @@ class Board:
     def answer(self, limit: int, now: float) -> TopFound:
         for player_id in self.movers.take_past(GAME, now):
             self.index.remove(player_id)
-        left = set(filter(self.index.has, self.movers.left(GAME)))
-        came = self.movers.came(GAME, now)
-        keys = self.index.top_keys(limit, left)
+        left = set(filter(self.index.has, self.movers.list_departed(GAME)))
+        came = self.movers.list_arrived(GAME, now)
+        keys = self.index.list_top_keys(limit, left)
         return TopFound(keys, len(self.index), left=left, came=came)
 
 
@@ -131,7 +131,7 @@ def test_no_more_movers_than_the_bound_are_kept():
         movers.come(GAME + 1, player_id, 0.0)
     assert not movers.leave(GAME, MOVERS_MAX)
     movers.come(GAME + 1, MOVERS_MAX, 0.0)
-    assert MOVERS_MAX not in movers.came(GAME + 1, 0.0)
+    assert MOVERS_MAX not in movers.list_arrived(GAME + 1, 0.0)
     movers.forget_game(GAME)
     assert movers.leave(GAME, MOVERS_MAX)
 
@@ -203,4 +203,4 @@ class Crowd:
 
 def test_keys_of_an_index_end_in_the_player():
     (board,) = boards_of({9: 1})
-    assert list(map(player_of, board.index.top_keys(1))) == [9]
+    assert list(map(player_of, board.index.list_top_keys(1))) == [9]

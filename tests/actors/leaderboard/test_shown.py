@@ -68,7 +68,7 @@ class TopsKit:
         """Change something; what is refused has changed nothing."""
         self.number += 1
         world = self.arena.world
-        player = world.players.ref(player_id)
+        player = world.players.get_ref(player_id)
         with suppress(ActorUnavailable, Refused):
             if what == "update":
                 await player.ask(ReplacePlayerDocument(document(score, self.number)))
@@ -149,8 +149,8 @@ class Gathering:
 
     def __init__(self, stage: Bookkeeping, limit: int) -> None:
         self.stage = stage
-        self.key: TopKey = stage.tops.key(stage.index, limit)
-        self.ids = stage.index.top(limit)
+        self.key: TopKey = stage.tops.make_key(stage.index, limit)
+        self.ids = stage.index.list_top(limit)
         self.reading = stage.profiles.collect(self.ids)
         self.found = self.reading.__enter__()
         self.snapshot = dict(stage.database)
@@ -201,7 +201,7 @@ class Bookkeeping:
     def check(self) -> None:
         """Check that everything kept has been told, or is about to be."""
         for limit in (1, 3, 10):
-            entries = self.tops.find(self.tops.key(self.index, limit))
+            entries = self.tops.find(self.tops.make_key(self.index, limit))
             if entries is not None:
                 self.check_each(shown_in(entries))
                 if not self.untold:
@@ -299,7 +299,7 @@ def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
 
     def lasts(player_id: int, data: bytes | None) -> bool:
         """Return whether the first three stay the same for all one knows."""
-        assert len(index.top(3)) == 3
+        assert len(index.list_top(3)) == 3
         edition = index.edition
         if data is None:
             index.remove(player_id)
@@ -316,7 +316,7 @@ def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
     assert not lasts(1, document(0, 5))
     assert not lasts(5, None)
     assert lasts(1, document(0, 6))
-    assert len(index.top(10)) == 4
+    assert len(index.list_top(10)) == 4
     edition = index.edition
     index.put(7, index.read(b"{}"))
     assert index.edition is not edition

@@ -46,7 +46,7 @@ async def serving() -> AsyncGenerator[Leaderboards]:
 
 
 async def top(leaderboards: Leaderboards, game_id: int = GAME) -> list[int]:
-    return (await leaderboards.find_or_build(game_id, SCORE)).top(10)
+    return (await leaderboards.find_or_build(game_id, SCORE)).list_top(10)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_a_document_replaced_while_it_is_read_has_no_place(
         assert await top(leaderboards) == [1]
         index = await leaderboards.find_or_build(GAME, SCORE)
         leaderboards.note_durable([small(2, 2)])
-        assert index.top(10) == [1, 2]
+        assert index.list_top(10) == [1, 2]
 
 
 async def test_a_leaderboard_opened_while_documents_are_read_has_them(
@@ -121,7 +121,7 @@ async def test_a_leaderboard_opened_while_documents_are_read_has_them(
             await trio.lowlevel.checkpoint()
             leaderboards.note_durable([large(n, n) for n in (4, 5)])
         index = await leaderboards.find_or_build(GAME, LEVEL)
-        assert index.top(2) == [4, 5]
+        assert index.list_top(2) == [4, 5]
         assert await top(leaderboards) == [5, 4, 3, 1, 2]
 
 
@@ -179,16 +179,16 @@ def test_the_backlog_has_the_latest_of_each_player_in_order(todo: list[object]):
         assert unread.size_bytes == sum(map(len, model.values()))
     while model:
         _read_first(unread, model)
-    assert unread.first() is None
+    assert unread.find_first() is None
 
 
 def _read_first(unread: Unread, model: dict[tuple[int, int], bytes]) -> None:
-    change = unread.first()
+    change = unread.find_first()
     if change is None:
         assert not model
         return
     game_id, player_id, document, _ = change
-    newest = unread.newest(game_id)
+    newest = unread.find_newest(game_id)
     first = next(place for place in model if place[0] == game_id)
     assert (first, model.pop(first)) == ((game_id, player_id), document)
     unread.forget(game_id, player_id)

@@ -83,7 +83,7 @@ async def test_the_301st_room_of_a_partition_is_made_elsewhere(stage: Stage):
     room_id = await stage.open_room(host)
     assert shard_of(room_id) == stage.shards[1]
     assert stage.home_of(host) == stage.shards[1]
-    assert stage.node.world.players.shard_of(host.player_id) == stage.shards[1]
+    assert stage.node.world.players.find_shard(host.player_id) == stage.shards[1]
     assert stage.rooms_in == [ROOMS_MAX, 1, 0]
 
 

@@ -89,7 +89,7 @@ async def test_a_member_whose_row_is_in_another_partition_loses_their_seat(
         await stage.bring_up(stage.here)
     seats = stage.node.world.seats
     assert not seats.is_seated(guest.player_id)
-    assert seats.room_of(host.player_id) == room_id
+    assert seats.find_room(host.player_id) == room_id
     assert stage.found == {("seat", "mended"): 1}
     (line,) = [record.getMessage() for record in caplog.records]
     assert f"player {guest.player_id} sat in room {room_id}" in line
@@ -102,9 +102,9 @@ async def test_whoever_was_put_out_plays_on_where_they_live(stage: Stage):
     stage.rewrite(guest, stage.there)
     await stage.bring_up(stage.here)
     world = stage.node.world
-    await world.players.ref(guest.player_id).ask(DescribePlayer())
-    assert world.players.shard_of(guest.player_id) == stage.there
-    await create_room(world, stage.arena.game.game, world.players.ref(guest.player_id), room())
+    await world.players.get_ref(guest.player_id).ask(DescribePlayer())
+    assert world.players.find_shard(guest.player_id) == stage.there
+    await create_room(world, stage.arena.game.game, world.players.get_ref(guest.player_id), room())
 
 
 async def test_a_member_of_a_lobby_is_put_out_likewise(stage: Stage):
@@ -115,7 +115,7 @@ async def test_a_member_of_a_lobby_is_put_out_likewise(stage: Stage):
     stage.rewrite(guest, stage.there)
     await stage.bring_up(stage.here)
     assert not world.seats.is_seated(guest.player_id)
-    assert world.seats.lobby_of(host.player_id) == lobby_id
+    assert world.seats.find_lobby(host.player_id) == lobby_id
     assert stage.found == {("seat", "mended"): 1}
 
 
@@ -139,7 +139,7 @@ async def test_a_seat_that_cannot_be_freed_is_told_and_harms_nobody(
         patching.setattr(type(memory), "is_open", False)  # it takes no changes, and can be read
         await stage.node.take(stage.here)
     assert stage.found == {("seat", "refused"): 1}
-    assert stage.node.world.seats.room_of(host.player_id) == room_id
+    assert stage.node.world.seats.find_room(host.player_id) == room_id
     await stage.bring_up(stage.here)
     assert stage.found == {("seat", "refused"): 1, ("seat", "mended"): 1}
     assert not stage.node.world.seats.is_seated(guest.player_id)
@@ -150,8 +150,8 @@ async def test_a_player_in_memory_elsewhere_than_their_row_says_is_loaded_anew(s
     stage.rewrite(player, stage.there)
     await stage.bring_up(stage.there)
     players = stage.node.world.players
-    assert players.shard_of(player.player_id) == stage.there
-    assert (await players.ref(player.player_id).ask(DescribePlayer())).shard == stage.there
+    assert players.find_shard(player.player_id) == stage.there
+    assert (await players.get_ref(player.player_id).ask(DescribePlayer())).shard == stage.there
     assert stage.found == {("memory", "mended"): 1}
 
 
@@ -160,9 +160,9 @@ async def test_they_lose_a_seat_in_the_partition_where_they_do_not_live(stage: S
     stage.rewrite(guest, stage.there)
     await stage.bring_up(stage.there)
     world = stage.node.world
-    assert world.players.shard_of(guest.player_id) == stage.there
+    assert world.players.find_shard(guest.player_id) == stage.there
     assert not world.seats.is_seated(guest.player_id)
-    assert world.seats.room_of(host.player_id) == room_id
+    assert world.seats.find_room(host.player_id) == room_id
     assert stage.found == {("memory", "mended"): 1, ("seat", "mended"): 1}
 
 
@@ -171,8 +171,8 @@ async def test_a_player_of_a_shard_that_is_not_ours_is_dropped(stage: Stage):
     stage.node.owned.lose(stage.here)  # and nobody lets go of it
     await stage.bring_up(stage.there)
     players = stage.node.world.players
-    assert players.active(player.player_id) is None
-    assert players.active(other.player_id) is not None
+    assert players.find_active(player.player_id) is None
+    assert players.find_active(other.player_id) is not None
     assert stage.found == {("memory", "mended"): 1}
 
 
@@ -185,7 +185,7 @@ async def test_who_is_dropped_is_read_only_once_their_changes_are_durable(stage:
     found: list[bool] = []
 
     async def look() -> None:
-        found.append((await players.ref(player.player_id).ask(DescribePlayer())).is_online)
+        found.append((await players.get_ref(player.player_id).ask(DescribePlayer())).is_online)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look)

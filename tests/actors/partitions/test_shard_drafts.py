@@ -97,14 +97,14 @@ async def test_what_was_written_since_is_read_again(pair: Pair, autojump_clock: 
         (await create_room(world, game.game, player.player, room())).room_id
         for player in (host, leaver, other, await come(pair.arena))
     ]
-    (polling,) = world.rooms.index.members_of(polled)
+    (polling,) = world.rooms.index.get_members(polled)
     targets = read_targets("all", None)
-    await world.rooms.directory.ref(polled).ask(SendUpdates(polling, targets, "n", b"{}"))
+    await world.rooms.directory.get_ref(polled).ask(SendUpdates(polling, targets, "n", b"{}"))
     assert await pair.read_ahead()
     await join_room(world, game.game_id, guest.player, left, NOTHING)
-    await world.rooms.directory.ref(ended).ask(StopRoom(other.player_id))
+    await world.rooms.directory.get_ref(ended).ask(StopRoom(other.player_id))
     poll = PollUpdates(polling, read_sources("all", None), None)
-    await world.rooms.directory.ref(polled).ask(poll)
+    await world.rooms.directory.get_ref(polled).ask(poll)
     await guest.player.ask(ReplacePlayerDocument(b'{"new":1}'))
     await log_out(world, game.game_id, leaver.player)
     newcomer = await come(pair.arena)
@@ -123,7 +123,7 @@ async def test_a_snapshot_that_is_written_since_counts(pair: Pair, autojump_cloc
     world, game = pair.arena.world, pair.arena.game
     host = await come(pair.arena)
     room_id = (await create_room(world, game.game, host.player, room())).room_id
-    ref = world.rooms.directory.ref(room_id)
+    ref = world.rooms.directory.get_ref(room_id)
     await ref.ask(SendUpdates(host.player_id, read_targets("all", None), "n", b"{}"))
     assert await pair.read_ahead()
     await ref.ask(PollUpdates(host.player_id, read_sources("all", None), None))
@@ -140,7 +140,7 @@ async def test_a_sign_of_life_since_counts(pair: Pair, autojump_clock: MockClock
     await trio.sleep(5)
     now = await player.player.ask(Heartbeat())
     await pair.hand_over()
-    assert pair.following.world.player_index.last_heartbeat(player.player_id) == now
+    assert pair.following.world.player_index.find_last_heartbeat(player.player_id) == now
 
 
 async def test_who_went_offline_is_not_brought_up(pair: Pair, autojump_clock: MockClock):
@@ -151,7 +151,7 @@ async def test_who_went_offline_is_not_brought_up(pair: Pair, autojump_clock: Mo
     index = pair.following.world.player_index
     assert index.is_online(stays.player_id)
     assert not index.is_online(leaves.player_id)
-    assert pair.following.world.players.active(leaves.player_id) is None
+    assert pair.following.world.players.find_active(leaves.player_id) is None
 
 
 async def test_a_draft_that_is_not_needed_in_time_is_forgotten(

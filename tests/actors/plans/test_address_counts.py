@@ -63,7 +63,7 @@ def test_a_plan_without_limits_counts_no_addresses():
     ledger = shared()
 
     assert calls(ledger, "a", 5) == 5
-    assert len(ledger.usage_of_game(1).owner.calls_from) == 0
+    assert len(ledger.get_game_usage(1).owner.calls_from) == 0
 
 
 def test_a_call_given_back_may_be_made_again_and_one_of_yesterday_is_not_given_back():
@@ -71,16 +71,16 @@ def test_a_call_given_back_may_be_made_again_and_one_of_yesterday_is_not_given_b
     calls(ledger, "a", 2)
     ledger.give_back_call(1, "a")
 
-    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").calls) == (1, 1)
+    assert (ledger.get_game_usage(1).calls, ledger.get_owner_usage(7, "free").calls) == (1, 1)
     assert calls(ledger, "a", 2) == 1
     ledger.start_day_at(NOON + DAY_SECONDS)
     ledger.give_back_call(1, "a")
-    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").calls) == (0, 0)
+    assert (ledger.get_game_usage(1).calls, ledger.get_owner_usage(7, "free").calls) == (0, 0)
 
 
 def test_an_address_has_its_share_of_the_players_online():
     ledger = shared(players_online_max=8)
-    usage = ledger.usage_of_game(1)
+    usage = ledger.get_game_usage(1)
     for _ in range(2):
         usage.check_player("a")
         usage.count_online("a")
@@ -98,14 +98,14 @@ def test_players_of_a_deleted_game_who_leave_later_are_no_more_in_their_addresss
     ledger = shared(players_online_max=8)
     ledger.open_game(2, 7, "free")
     for _ in range(2):
-        ledger.usage_of_game(1).count_online("a")
-    gone = ledger.usage_of_game(1)
+        ledger.get_game_usage(1).count_online("a")
+    gone = ledger.get_game_usage(1)
     ledger.forget_game(1)
     for _ in range(2):
         gone.uncount_online("a")
 
-    ledger.usage_of_game(2).check_player("a")
-    assert len(ledger.usage_of_owner(7, "free").online_from) == 0
+    ledger.get_game_usage(2).check_player("a")
+    assert len(ledger.get_owner_usage(7, "free").online_from) == 0
 
 
 def test_beyond_so_many_addresses_newcomers_share_counts_and_memory_stays():
@@ -114,9 +114,9 @@ def test_beyond_so_many_addresses_newcomers_share_counts_and_memory_stays():
         counts.add(str(number))
 
     assert len(counts) == 10
-    assert counts.count_of("3") == 1
-    assert counts.count_of("12345") >= 1
-    assert sum(counts.count_of(str(number)) for number in range(10, 20_000)) > 19_990
+    assert counts.get_count("3") == 1
+    assert counts.get_count("12345") >= 1
+    assert sum(counts.get_count(str(number)) for number in range(10, 20_000)) > 19_990
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef"))))
@@ -133,7 +133,7 @@ def test_counts_never_fall_below_what_is_there(steps: list[tuple[bool, str]]):
         while model[key]:
             counts.subtract(key)
             model[key] -= 1
-    assert [counts.count_of(key) for key in "abcdef"] == [0] * 6
+    assert [counts.get_count(key) for key in "abcdef"] == [0] * 6
 
 
 def test_what_was_counted_in_two_places_is_taken_from_both():
@@ -145,11 +145,11 @@ def test_what_was_counted_in_two_places_is_taken_from_both():
     counts.subtract("late", 3_200)
     counts.add("first")
 
-    assert counts.count_of("late") == 0
+    assert counts.get_count("late") == 0
 
 
 def test_what_is_taken_and_was_never_there_changes_nothing():
     counts = AddressCounts()
     counts.subtract("a")
 
-    assert counts.count_of("a") == 0
+    assert counts.get_count("a") == 0

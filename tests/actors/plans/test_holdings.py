@@ -143,10 +143,10 @@ def test_rooms_of_a_deleted_game_are_its_owners_no_more():
     _, holding = rooms.make(size=100)
     rooms.ledger.forget_game(1)
     rooms.ledger.open_game(3, 7, "free")
-    assert rooms.ledger.usage_of_owner(7, "free").bytes_held["rooms"] == 0
+    assert rooms.ledger.get_owner_usage(7, "free").bytes_held["rooms"] == 0
     holding.release()
-    owner = rooms.ledger.usage_of_owner(7, "free")
-    assert (owner.rooms, owner.bytes_held["rooms"], owner.bytes_from["rooms"].count_of(HERE)) == (
+    owner = rooms.ledger.get_owner_usage(7, "free")
+    assert (owner.rooms, owner.bytes_held["rooms"], owner.bytes_from["rooms"].get_count(HERE)) == (
         0,
         0,
         0,
@@ -203,10 +203,10 @@ def test_addresses_beyond_those_that_are_remembered_share_counts():
     counts = AddressCounts(addresses_max=1)
     counts.add(HERE, 5)
     counts.add(THERE, 7)
-    assert (len(counts), counts.count_of(HERE), counts.count_of(THERE)) == (1, 5, 7)
+    assert (len(counts), counts.get_count(HERE), counts.get_count(THERE)) == (1, 5, 7)
     counts.subtract(THERE, 6)
     counts.subtract(HERE, 5)
-    assert (len(counts), counts.count_of(HERE), counts.count_of(THERE)) == (0, 0, 1)
+    assert (len(counts), counts.get_count(HERE), counts.get_count(THERE)) == (0, 0, 1)
 
 
 # What is written in a day.

@@ -97,12 +97,12 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
         NOON,
     )
 
-    owner = ledger.usage_of_owner(7, "unlimited")
+    owner = ledger.get_owner_usage(7, "unlimited")
     assert (owner.calls, owner.storage_bytes, owner.games) == (600, 1_500, 2)
     assert owner.limits == actor_settings.plans()["free"]
-    assert (ledger.usage_of_game(2).calls, ledger.usage_of_game(3).calls) == (0, 5)
+    assert (ledger.get_game_usage(2).calls, ledger.get_game_usage(3).calls) == (0, 5)
     assert (owner.written_bytes, ledger.written_bytes) == (40_000, 40_009)
-    assert (ledger.usage_of_game(1).written_bytes, ledger.usage_of_game(2).written_bytes) == (
+    assert (ledger.get_game_usage(1).written_bytes, ledger.get_game_usage(2).written_bytes) == (
         40_000,
         0,
     )
@@ -110,7 +110,7 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
 
 def test_players_come_online_until_the_plan_is_full_and_go_again():
     ledger = small(players_online_max=2)
-    usage = ledger.usage_of_game(1)
+    usage = ledger.get_game_usage(1)
     for _ in range(2):
         usage.check_player()
         usage.count_online()
@@ -124,7 +124,7 @@ def test_players_come_online_until_the_plan_is_full_and_go_again():
 
 @given(st.lists(st.integers(-50, 50)))
 def test_storage_never_grows_beyond_the_plan_and_always_shrinks(changes: list[int]):
-    usage = small(storage_bytes_max=100).usage_of_game(1)
+    usage = small(storage_bytes_max=100).get_game_usage(1)
     for change in changes:
         before = usage.owner.storage_bytes
         try:
@@ -139,7 +139,7 @@ def test_storage_never_grows_beyond_the_plan_and_always_shrinks(changes: list[in
 
 def test_what_is_too_large_already_may_stay_and_shrink_but_not_grow():
     ledger = small()
-    usage = ledger.usage_of_game(1)
+    usage = ledger.get_game_usage(1)
     usage.count_stored(1_000_000_000)
     ledger.set_plan(7, "standard")
     usage.count_stored(1_000)
@@ -166,7 +166,7 @@ def test_games_are_as_many_as_the_plan_has():
 
 def test_a_deleted_game_takes_its_bytes_and_players_along_once():
     ledger = small()
-    other, usage = ledger.open_game(2, 7, "free"), ledger.usage_of_game(1)
+    other, usage = ledger.open_game(2, 7, "free"), ledger.get_game_usage(1)
     for each in (other, usage):
         each.count_stored(10)
         each.count_online()
@@ -174,23 +174,23 @@ def test_a_deleted_game_takes_its_bytes_and_players_along_once():
     usage.uncount_online()
     usage.count_stored(-10)
 
-    owner = ledger.usage_of_owner(7, "free")
+    owner = ledger.get_owner_usage(7, "free")
     assert (owner.games, owner.storage_bytes, owner.players_online) == (1, 10, 1)
 
 
 def test_a_game_that_nobody_opened_is_without_limits():
     ledger = Ledger()
     assert ledger.count_call(99, NOON) == 0
-    ledger.usage_of_game(99).check_storage(10**15)
+    ledger.get_game_usage(99).check_storage(10**15)
 
 
 def test_a_game_may_be_noted_and_forgotten_again():
     ledger = small()
-    usage = ledger.usage_of_game(1)
+    usage = ledger.get_game_usage(1)
     assert ledger.open_game(1, 7, "free") is usage
     for _ in range(2):
         ledger.forget_game(1)
-    assert ledger.usage_of_owner(7, "free").games == 0
+    assert ledger.get_owner_usage(7, "free").games == 0
 
 
 def test_documents_of_games_grow_until_the_server_has_no_more_room_and_always_shrink():
@@ -220,9 +220,9 @@ def test_a_day_is_begun_once():
     ledger.start_day_at(NOON)
     ledger.count_call(1, NOON)
     ledger.start_day_at(NOON + 1)
-    assert ledger.usage_of_owner(7, "free").calls == 1
+    assert ledger.get_owner_usage(7, "free").calls == 1
     ledger.start_day_at(NOON + DAY_SECONDS)
-    assert ledger.usage_of_owner(7, "free").calls == 0
+    assert ledger.get_owner_usage(7, "free").calls == 0
 
 
 def test_names_weigh_their_bytes():

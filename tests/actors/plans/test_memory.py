@@ -30,7 +30,7 @@ class Players:
         self.memory = Memory("players", self.ledger, PlayersHoldTooMuch, let_go)
 
     def add(self, size: int = 10, address: str = HERE, game_id: int = 1, part: float = 1) -> Piece:
-        piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
+        piece = Piece(self.memory, self.ledger.get_game_usage(game_id), share_key(address))
         piece.admit(size, part)
         piece.resize(size)
         return piece
@@ -87,12 +87,12 @@ def test_a_piece_moves_to_an_address_with_space_alone():
     piece, other = players.add(60, HERE), players.add(50, THERE)
     with pytest.raises(PlayersHoldTooMuch):
         piece.admit_move(other.share)
-    held = players.ledger.usage_of_owner(7, "free").bytes_from["players"]
-    assert (held.count_of(HERE), held.count_of(THERE), players.memory.size) == (60, 50, 110)
+    held = players.ledger.get_owner_usage(7, "free").bytes_from["players"]
+    assert (held.get_count(HERE), held.get_count(THERE), players.memory.size) == (60, 50, 110)
     other.resize(40)
     piece.admit_move(other.share)
     piece.move(other.share)
-    assert (held.count_of(HERE), held.count_of(THERE), players.memory.size) == (0, 100, 100)
+    assert (held.get_count(HERE), held.get_count(THERE), players.memory.size) == (0, 100, 100)
 
 
 def test_space_is_made_among_those_who_help_before_anybody_is_refused():
@@ -160,7 +160,7 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
             for piece in pieces:
                 same = [p.size for p in pieces if (p.owner, p.share) == (owner, piece.share)]
                 if piece.share:
-                    assert owner.bytes_from["players"].count_of(piece.share) == sum(same)
+                    assert owner.bytes_from["players"].get_count(piece.share) == sum(same)
     for piece in pieces:
         piece.resize(0)
     for owner in players.ledger.list_owners():

@@ -91,7 +91,7 @@ async def test_what_changes_meanwhile_is_counted_once(
     usage = UsageService(ledger, records, Noon())
     await usage.restore()
     await nursery.start(usage.run)
-    game = ledger.usage_of_game(1)
+    game = ledger.get_game_usage(1)
 
     async def acknowledge(place: int, more_bytes: int) -> None:
         await trio.sleep(chance.uniform(0, ACK_SECONDS_MAX))
@@ -104,7 +104,7 @@ async def test_what_changes_meanwhile_is_counted_once(
     await trio.sleep(1)
 
     assert game.storage_bytes == sum(records.bytes_at.values()), f"seed {seed}"
-    assert ledger.usage_of_owner(7, "free").storage_bytes == game.storage_bytes
+    assert ledger.get_owner_usage(7, "free").storage_bytes == game.storage_bytes
 
 
 async def test_players_who_change_all_the_time_end_a_recount_all_the_same(
@@ -115,7 +115,7 @@ async def test_players_who_change_all_the_time_end_a_recount_all_the_same(
     usage = UsageService(ledger, records, Noon())
     await usage.restore()
     await nursery.start(usage.run)
-    game = ledger.usage_of_game(1)
+    game = ledger.get_game_usage(1)
     with trio.fail_after(60):
         while game.recount is not None or not records.pages:
             for place in records.bytes_at:
@@ -134,7 +134,7 @@ async def test_a_database_that_goes_away_leaves_the_count_as_it_was(
     usage = UsageService(ledger, records, Noon())
     await usage.restore()
     await nursery.start(usage.run)
-    game = ledger.usage_of_game(1)
+    game = ledger.get_game_usage(1)
     await trio.sleep(0.01)
     game.count_stored(5, player_id=3)
     await trio.sleep(1)

@@ -44,9 +44,9 @@ class Shares:
 
 def settle(ledger: Ledger, node: int, shares: Shares, *, is_lost: bool = False) -> None:
     """Ask for what a node needs; the answer may get lost."""
-    owner = ledger.usage_of_game(1).owner
+    owner = ledger.get_game_usage(1).owner
     assert owner.shares is not None
-    asks = owner.shares.asks(owner.used(), owner.limits)
+    asks = owner.shares.take_asks(owner.count_used(), owner.limits)
     owner.settle()
     grants = [shares.take(node, ask) for ask in asks]
     if not is_lost:
@@ -66,7 +66,7 @@ STEPS = st.lists(
 def test_nodes_never_use_more_than_there_is_together(limit: int, steps: list[tuple[int, str]]):
     ledgers, shares = [ledger_of(players_online_max=limit) for _ in range(3)], Shares()
     for node, step in steps:
-        game = ledgers[node].usage_of_game(1)
+        game = ledgers[node].get_game_usage(1)
         match step:
             case "use":
                 try:
@@ -84,7 +84,7 @@ def test_nodes_never_use_more_than_there_is_together(limit: int, steps: list[tup
                 settle(ledgers[node], node, shares)
             case _:
                 settle(ledgers[node], node, shares, is_lost=step == "lose")
-        assert sum(ledger.usage_of_game(1).players_online for ledger in ledgers) <= limit
+        assert sum(ledger.get_game_usage(1).players_online for ledger in ledgers) <= limit
         assert sum(shares.held.values()) <= limit
 
 
@@ -102,7 +102,7 @@ def test_all_nodes_together_hold_a_twentieth_in_reserve_at_most(
                 settle(ledger, node, shares)
                 ledger.count_call(1, NOW)
         settle(ledger, node, shares)
-    spent = sum(ledger.usage_of_game(1).calls for ledger in ledgers)
+    spent = sum(ledger.get_game_usage(1).calls for ledger in ledgers)
     assert sum(shares.held.values()) - spent <= limit // RESERVE_PARTS
     assert nodes * reserve(limit, nodes) <= limit // RESERVE_PARTS
 
@@ -131,7 +131,7 @@ def test_what_there_is_no_more_of_is_not_asked_for_again_before_the_next_round()
     assert ledger.count_call(1, NOW) > 0
     assert ledger.needs.owner_ids == set()
     assert ledger.refused["calls by plan"] == 1
-    owner = ledger.usage_of_game(1).owner
+    owner = ledger.get_game_usage(1).owner
     assert owner.shares is not None
     owner.shares.expect_more()
     assert ledger.count_call(1, NOW) > 0
@@ -141,7 +141,7 @@ def test_what_there_is_no_more_of_is_not_asked_for_again_before_the_next_round()
 def test_a_new_day_begins_without_a_share():
     ledger, shares = ledger_of(calls_per_day_max=100, players_online_max=100), Shares()
     settle(ledger, 0, shares)
-    owner = ledger.usage_of_game(1).owner
+    owner = ledger.get_game_usage(1).owner
     assert owner.allowed.calls_per_day_max > 0
     ledger.start_day_at(NOW + DAY_SECONDS)
     assert owner.allowed.calls_per_day_max == 0
@@ -150,7 +150,7 @@ def test_a_new_day_begins_without_a_share():
 
 def test_a_need_that_the_whole_plan_cannot_meet_is_none():
     ledger = ledger_of(storage_bytes_max=100)
-    owner = ledger.usage_of_game(1).owner
+    owner = ledger.get_game_usage(1).owner
     assert not owner.lacks("storage_bytes", 101)
     assert owner.lacks("storage_bytes", 100)
 
@@ -162,7 +162,7 @@ def write(ledger: Ledger) -> None:
 
 def hold(ledger: Ledger) -> None:
     memory = Memory("players", ledger, PlayersHoldTooMuch)
-    Piece(memory, ledger.usage_of_game(1), "").admit(10)
+    Piece(memory, ledger.get_game_usage(1), "").admit(10)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def hold(ledger: Ledger) -> None:
         ("rooms_max", lambda ledger: Holdings(ledger).check_new(1, "room", 10)),
         ("rooms_bytes_max", lambda ledger: Holdings(ledger).check_new(1, "room", 10)),
         ("players_bytes_max", hold),
-        ("storage_bytes_max", lambda ledger: ledger.usage_of_game(1).check_storage(10)),
+        ("storage_bytes_max", lambda ledger: ledger.get_game_usage(1).check_storage(10)),
         ("written_bytes_per_day_max", write),
     ],
 )
@@ -215,7 +215,7 @@ def test_an_owner_who_gets_limits_shares_them_from_then_on():
     ledger.set_plan(7, "free")
     assert owner.allowed.calls_per_day_max == 4  # what is used, and no more before it is granted
     ledger.set_plan(7, "unlimited")
-    assert ledger.usage_of_game(1).owner.allowed == UNLIMITED
+    assert ledger.get_game_usage(1).owner.allowed == UNLIMITED
     assert ledger.count_call(1, NOW) == 0
 
 

@@ -117,7 +117,7 @@ async def test_a_crashed_room_comes_back_with_its_members_and_updates(
         await tell(room, b"2")
         await crash(room)
 
-        assert rooms.index.seat_of(GUEST) == ROOM_ID, "his seat was never free"
+        assert rooms.index.find_seat(GUEST) == ROOM_ID, "his seat was never free"
         assert [u.data for u in (await poll(room, GUEST, first)).updates] == [b"2"]
         await tell(room, b"3")
         assert [u.data for u in (await poll(room, GUEST)).updates] == [b"1", b"2", b"3"]
@@ -131,9 +131,9 @@ async def test_a_server_comes_back_with_its_rooms(autojump_clock: trio.testing.M
         cursor = (await tell(room, b"1")).ids[1]
         await tell(room, b"2")
     async with open_rooms(journal) as rooms:
-        room = rooms.directory.ref(ROOM_ID)
+        room = rooms.directory.get_ref(ROOM_ID)
         assert [u.data for u in (await poll(room, GUEST, cursor)).updates] == [b"2"]
-        assert rooms.index.seat_of(HOST) == rooms.index.seat_of(GUEST) == ROOM_ID
+        assert rooms.index.find_seat(HOST) == rooms.index.find_seat(GUEST) == ROOM_ID
 
 
 async def test_commands_to_a_room_that_is_not_are_refused(autojump_clock: trio.testing.MockClock):
@@ -161,9 +161,9 @@ async def test_an_idle_room_ends_by_itself(autojump_clock: trio.testing.MockCloc
         await room.ask(NoteSilence(HOST))
         assert rooms.index.is_offline(HOST)
         await trio.sleep(299)
-        assert rooms.index.seat_of(HOST) == ROOM_ID
+        assert rooms.index.find_seat(HOST) == ROOM_ID
         await trio.sleep(2)
-        assert rooms.index.seat_of(HOST) is None
+        assert rooms.index.find_seat(HOST) is None
         assert not rooms.index.is_offline(HOST)
         assert rooms.index.list_ended_before(rooms.clock.now() + 1) == [ROOM_ID]
 
@@ -178,9 +178,9 @@ async def test_a_seat_runs_out_unless_its_owner_is_heard(autojump_clock: trio.te
         await room.ask(NoteSignOfLife(THIRD))
         await trio.sleep(102)
 
-        assert [rooms.index.seat_of(i) for i in (GUEST, THIRD)] == [None, ROOM_ID]
+        assert [rooms.index.find_seat(i) for i in (GUEST, THIRD)] == [None, ROOM_ID]
         await trio.sleep(1_000)
-        assert rooms.index.seat_of(THIRD) == ROOM_ID
+        assert rooms.index.find_seat(THIRD) == ROOM_ID
 
 
 async def test_what_time_brings_waits_for_the_database(autojump_clock: trio.testing.MockClock):
@@ -189,12 +189,12 @@ async def test_what_time_brings_waits_for_the_database(autojump_clock: trio.test
         await room.ask(NoteSilence(HOST))
         rooms.journal.is_open = False
         await trio.sleep(400)
-        assert rooms.index.seat_of(HOST) == ROOM_ID
+        assert rooms.index.find_seat(HOST) == ROOM_ID
         with pytest.raises(StorageUnavailable):
             await room.ask(LeaveRoom(HOST))
         rooms.journal.is_open = True
         await trio.sleep(6)
-        assert rooms.index.seat_of(HOST) is None
+        assert rooms.index.find_seat(HOST) is None
 
 
 async def test_after_a_restart_every_grace_begins_anew(autojump_clock: trio.testing.MockClock):
@@ -206,9 +206,9 @@ async def test_after_a_restart_every_grace_begins_anew(autojump_clock: trio.test
         await crash(room)
         await room.ask(DescribeRoom())
         await trio.sleep(200)
-        assert rooms.index.seat_of(GUEST) == ROOM_ID
+        assert rooms.index.find_seat(GUEST) == ROOM_ID
         await trio.sleep(102)
-        assert rooms.index.seat_of(GUEST) is None
+        assert rooms.index.find_seat(GUEST) is None
 
 
 async def test_a_sign_of_life_shows_in_the_roster(autojump_clock: trio.testing.MockClock):
@@ -225,7 +225,7 @@ async def test_a_sign_of_life_shows_in_the_roster(autojump_clock: trio.testing.M
 
 
 async def names(rooms: Rooms, game_id: int = 9) -> list[str]:
-    return [place.name for place in rooms.index.open_places(game_id)]
+    return [place.name for place in rooms.index.iterate_open_places(game_id)]
 
 
 async def test_open_rooms_are_listed_fullest_first_then_by_name(
@@ -244,12 +244,12 @@ async def test_open_rooms_are_listed_fullest_first_then_by_name(
         await opened[0].ask(StopRoom(1))
         await opened[3].ask(LeaveRoom(13))
         assert await names(rooms) == ["Delta", "Straße", "alpha"]
-        assert rooms.index.game_of("1" * 32) == rooms.index.game_of("2" * 32) == 9
+        assert rooms.index.find_game("1" * 32) == rooms.index.find_game("2" * 32) == 9
         for n in range(1, 5):
             rooms.index.forget(f"{n}" * 32)
         rooms.index.forget("5" * 32)
         assert await names(rooms) == []
-        assert rooms.index.game_of("1" * 32) is None
+        assert rooms.index.find_game("1" * 32) is None
         assert not rooms.index._table._seats
 
 
@@ -261,7 +261,7 @@ async def test_of_two_seats_the_later_room_gives_one_up(autojump_clock: trio.tes
         await rooms.join(other, GUEST)
         await trio.testing.wait_all_tasks_blocked()
 
-        assert rooms.index.seat_of(GUEST) == ROOM_ID
+        assert rooms.index.find_seat(GUEST) == ROOM_ID
         assert await other.ask(ReadCurrent(GUEST)) is None
         assert await room.ask(ReadCurrent(GUEST)) is not None
 
@@ -272,7 +272,7 @@ async def test_who_is_put_out_has_no_seat(autojump_clock: trio.testing.MockClock
         await rooms.join(room, GUEST)
         assert await room.ask(PutOut(GUEST, "banned"))
         assert not await room.ask(PutOut(GUEST, "banned"))
-        assert rooms.index.seat_of(GUEST) is None
+        assert rooms.index.find_seat(GUEST) is None
 
 
 async def test_a_player_who_joins_a_silent_room_is_told_that_they_are_host(

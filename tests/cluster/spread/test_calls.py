@@ -55,7 +55,7 @@ async def test_a_player_lives_where_they_registered_and_is_answered_at_both_node
             read = await there.done("GET", "game_data.php/player/get")
             assert read["data"] == document
         away = home if at is other else other
-        assert away.world.players.active(player.player_id) is None
+        assert away.world.players.find_active(player.player_id) is None
 
 
 async def open_room(host: Client) -> str:
@@ -70,7 +70,7 @@ async def test_who_joins_in_another_partition_lives_there_then(
     room_id = await open_room(host)
     await guest.done("POST", f"game_room.php/{room_id}/join")
     assert spread.home_of(guest) is other
-    assert home.world.players.active(guest.player_id) is None
+    assert home.world.players.find_active(guest.player_id) is None
     for reached in (home, other):
         current = await guest.elsewhere(reached).done("GET", "game_room.php/current")
         assert current["room"]["room_id"] == room_id
@@ -131,7 +131,7 @@ async def test_a_rotated_key_opens_nothing_anywhere(
     spread: Spread, arena: Arena, home: SpreadNode, other: SpreadNode
 ):
     player = await spread.player(arena, other)
-    assert other.world.games.active(arena.game.game_id) is not None  # its copy
+    assert other.world.games.find_active(arena.game.game_id) is not None  # its copy
     keys = make_game_keys()
     await rotate_game_keys(home.world, arena.game.game_id, keys)
     for reached in (home, other):
@@ -418,7 +418,7 @@ async def test_a_deleted_game_ends_on_all_nodes(
         world = one.world
         assert not world.ledger.find_shards(game_id)
         for place in (world.rooms, world.lobbies):
-            assert not place.index.listings(game_id)
+            assert not place.index.get_listings(game_id)
         for player in players:
             assert (await player.elsewhere(one).get("game_data.php/player/get")).status == 401
 
@@ -473,7 +473,7 @@ async def test_copies_are_dropped_though_the_home_has_left_before_the_change_is_
     """The node that has changed the game does not know any more by then that it has partitions."""
     game_id = arena.game.game_id
     await spread.player(arena, other)
-    assert other.world.games.active(game_id) is not None
+    assert other.world.games.find_active(game_id) is not None
     spread.memory.automatic = False
     async with trio.open_nursery() as nursery:
         nursery.start_soon(rotate_game_keys, home.world, game_id, make_game_keys())
@@ -482,7 +482,7 @@ async def test_copies_are_dropped_though_the_home_has_left_before_the_change_is_
             home.node.give(shard)
         spread.memory.automatic = True
         spread.memory.commit()
-    assert other.world.games.active(game_id) is None
+    assert other.world.games.find_active(game_id) is None
 
 
 async def test_a_copy_that_is_being_read_while_the_game_changes_is_not_kept(

@@ -62,7 +62,7 @@ async def test_whoever_makes_one_in_a_full_partition_goes_to_the_other_node(
     made = await host.done("POST", path, {"max_players": 4})
     assert shard_of(made[name]) == away
     assert spread.home_of(host) is two
-    assert one.world.players.active(host.player_id) is None
+    assert one.world.players.find_active(host.player_id) is None
     assert two.world.seats.is_seated(host.player_id)
     assert one.world.ledger.rooms_in[home] == FULL
 

@@ -97,7 +97,7 @@ async def test_whoever_moves_between_two_answers_is_ranked_once(
     is_over = trio.Event()
     with patch.object(Asking, "_ask_one", ask_in_turn):
         assert await stage.ranks(0) == (both, 2)
-    assert nodes[1].world.players.active(stage.here.player_id) is not None
+    assert nodes[1].world.players.find_active(stage.here.player_id) is not None
 
 
 async def test_whoever_has_moved_is_ranked_once_while_both_nodes_have_them(
@@ -105,7 +105,7 @@ async def test_whoever_has_moved_is_ranked_once_while_both_nodes_have_them(
 ):
     await stage.move(stage.here, stage.spread.nodes[1])
     await trio.sleep(0.1)  # on a clock that jumps
-    assert stage.spread.nodes[1].world.players.active(stage.here.player_id) is not None
+    assert stage.spread.nodes[1].world.players.find_active(stage.here.player_id) is not None
     for _ in range(3):
         for at in (0, 1):
             assert await stage.ranks(at) == ([stage.here.player_id, stage.there.player_id], 2)
@@ -134,7 +134,7 @@ async def test_whose_call_is_lost_goes_offline_in_time(stage: Stage, autojump_cl
     await sweep(two.world)
     await wait_all_tasks_blocked()
     assert not memory.players[player_id].is_online
-    assert one.world.players.active(player_id) is None
+    assert one.world.players.find_active(player_id) is None
 
 
 async def test_players_of_whom_a_node_did_not_tell_before_its_end_are_found(

@@ -24,7 +24,7 @@ async def test_a_result_is_written_where_the_player_lives_now_and_once(spread: S
     host, guest = await spread.player(arena, home), await spread.player(arena, other)
     body = {"room_name": "Den", "max_players": 4}
     room_id = (await host.done("POST", "game_room.php/create", body))["room_id"]
-    world, player = home.world, home.world.players.ref(guest.player_id)
+    world, player = home.world, home.world.players.get_ref(guest.player_id)
     with pytest.raises(Moved) as moved:
         await player.ask(WriteResult(room_id, 1, {"won": b"5"}))
     for value in (b"5", b"6"):

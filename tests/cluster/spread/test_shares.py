@@ -86,7 +86,7 @@ async def open_two(plan: str = "pro", **limits: float) -> AsyncGenerator[Two]:
         home = spread.owner(home_shard(LIMITED.owner_id))
         keys = make_game_keys()
         game_id = await create_game(home.world, LIMITED, "Arena", keys)
-        game = GameIdentity(home.world.games.ref(game_id), game_id)
+        game = GameIdentity(home.world.games.get_ref(game_id), game_id)
         two = Two(spread, Arena(home.world, spread.memory, game, keys))
         assert len(spread.shards_of(two.arena)) > 1
         yield two
@@ -170,7 +170,7 @@ async def test_usage_is_counted_once_when_partitions_go_from_node_to_node():
             await two.spread.give(shard, two.other)
         await two.settle()
         assert two.counted() == two.stored() == before
-        owner = two.other.world.ledger.usage_of_game(two.game_id).owner
+        owner = two.other.world.ledger.get_game_usage(two.game_id).owner
         assert (owner.calls, owner.storage_bytes) == before[:2]
 
 
@@ -187,7 +187,7 @@ async def test_the_home_adopts_what_a_dead_node_had_written():
                 await two.spread.give(shard, two.home)
         await two.home.node.keeper.usage.save()
         await two.home.node.keeper.usage._settle_with_others()
-        game = two.home.world.ledger.usage_of_game(two.game_id)
+        game = two.home.world.ledger.get_game_usage(two.game_id)
         assert (game.calls, game.storage_bytes, game.written_bytes) == counted
         assert await two.calls(player.elsewhere(two.home), 40) == 30 - counted[0]
 
@@ -221,7 +221,7 @@ async def test_what_was_adopted_counts_once_even_if_the_answer_is_lost(
         for _ in range(2):
             await two.home.node.keeper.usage.save()
             await two.home.node.keeper.usage._settle_with_others()
-        game = two.home.world.ledger.usage_of_game(two.game_id)
+        game = two.home.world.ledger.get_game_usage(two.game_id)
         assert (game.calls, game.storage_bytes) == (before[0] + 2, before[1])
         assert two.stored()[:2] == (game.calls, game.storage_bytes)
 
@@ -257,7 +257,7 @@ async def test_stored_bytes_are_counted_anew_while_nobody_changes_them(autojump_
             await two.spread.player(two.arena, one, data={"score": 1})
         await two.settle()
         right = two.counted()[1]
-        game = two.home.world.ledger.usage_of_game(two.game_id)
+        game = two.home.world.ledger.get_game_usage(two.game_id)
         game.count_stored(1_234)  # as if a crash had left it wrong
         async with trio.open_nursery() as nursery:
             for one in two.nodes:

@@ -259,7 +259,7 @@ def test_what_is_refused_unread_is_one_request_to_the_parser_too(
     parser = RequestParser(1 << 14, 1 << 16, 1 << 16, KnownHeads())
     parser.receive(data)
     try:
-        assert parser.next() is REQUEST
+        assert parser.read_next() is REQUEST
     except BadRequest:
         assert b"\r\nhost: " not in data.lower() or data.lower().count(b"\r\nhost: ") > 1
     else:

@@ -172,7 +172,7 @@ class LargeBodies:
 
     async def abort(self) -> None: ...
 
-    def stream(self) -> TcpStream:
+    def release_stream(self) -> TcpStream:
         raise NotImplementedError
 
 

@@ -31,7 +31,7 @@ class Disk:
     def __init__(self) -> None:
         self.taken = self.durable = 0
 
-    def progress(self) -> Progress:
+    def get_progress(self) -> Progress:
         return Progress(self.taken, self.taken - self.durable)
 
 
@@ -42,7 +42,7 @@ def disk() -> Disk:
 
 @pytest.fixture
 def write_shares(disk: Disk) -> WriteShares:
-    return WriteShares(progress=disk.progress)
+    return WriteShares(progress=disk.get_progress)
 
 
 def post_all(write_shares: WriteShares, disk: Disk, key: str, size: int = 64 << 10) -> int:
@@ -149,7 +149,7 @@ async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
     async with open_arena() as arena:
         kit = DispatchKit(arena)
         limits: CallLimits = kit.limits
-        limits.write_shares = WriteShares(progress=disk.progress)
+        limits.write_shares = WriteShares(progress=disk.get_progress)
         token = arena.keys.api_token
         async with serving(kit.dispatcher, limits=limits) as running:
             assert (await put(running.port, FLOOD, token, LARGE)).status == 200

@@ -182,7 +182,7 @@ async def test_no_request_is_lost_over_plain_http(server: str, drain: bool) -> N
 @pytest.mark.parametrize("drain", [False, True])
 @pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
 async def test_no_request_is_lost_over_tls(authority: Authority, server: str, drain: bool) -> None:
-    tls = Certificate(authority.certificate, authority.key).http
+    tls = Certificate(authority.certificate, authority.key).get_http_context
     context = authority.trusting()
     for _ in range(STOPS):
         tally = await count_lost(
@@ -194,7 +194,7 @@ async def test_no_request_is_lost_over_tls(authority: Authority, server: str, dr
 
 @pytest.mark.parametrize("drain", [False, True])
 async def test_no_request_is_lost_over_http_2(authority: Authority, drain: bool) -> None:
-    tls = Certificate(authority.certificate, authority.key).http
+    tls = Certificate(authority.certificate, authority.key).get_http_context
     context = authority.trusting("h2")
     for _ in range(STOPS):
         tally = await count_lost(lambda p, t: Http2Client(p, t, context), drain=drain, tls=tls)

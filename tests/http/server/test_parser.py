@@ -43,7 +43,7 @@ def parse(pieces: list[bytes], known: KnownHeads | None = None, **bounds: int) -
     for index, piece in enumerate(pieces):
         reader.receive(piece)
         try:
-            while (event := reader.next()) is not NEED_DATA:
+            while (event := reader.read_next()) is not NEED_DATA:
                 if event is HTTP_2:
                     unread = b"".join(pieces[index + 1 :])
                     return [*found, ("HTTP_2", reader.take_rest() + unread)]
@@ -402,7 +402,7 @@ def test_a_method_nobody_knows_is_a_404_and_the_end():
     reader = parser()
     reader.receive(sent)
     with pytest.raises(BadRequest) as refused:
-        reader.next()
+        reader.read_next()
     assert refused.value.status == 404
 
 
@@ -426,7 +426,7 @@ def test_a_large_body_is_refused_before_it_has_come():
     head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1000000000\r\n\r\n"
     reader = parser()
     reader.receive(head)
-    assert reader.next() is TOO_LARGE
+    assert reader.read_next() is TOO_LARGE
     assert reader.is_discarding
     assert not reader.drains
 
@@ -441,10 +441,10 @@ def test_a_client_that_waits_for_continue_is_noticed():
     head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
     reader = parser()
     reader.receive(head)
-    assert reader.next() is NEED_DATA
+    assert reader.read_next() is NEED_DATA
     assert reader.expects_continue
     reader.receive(b"{}")
-    assert reader.next() is REQUEST
+    assert reader.read_next() is REQUEST
     assert reader.body == b"{}"
 
 
@@ -477,9 +477,9 @@ def test_a_head_that_comes_again_is_not_parsed_again_and_means_the_same():
 
     reader = parser()
     reader.receive(head + b"abc" + head + b"def")
-    assert reader.next() is REQUEST
+    assert reader.read_next() is REQUEST
     first = reader.headers
-    assert reader.next() is REQUEST
+    assert reader.read_next() is REQUEST
     assert reader.headers is first
 
 
@@ -496,7 +496,7 @@ def test_a_head_that_came_over_another_connection_is_not_parsed_again_and_means_
     first, second = parser(known), parser(known)
     for reader in (first, second):
         reader.receive(get + length + b"abc")
-        assert reader.next() is REQUEST
+        assert reader.read_next() is REQUEST
     assert second.headers is first.headers
 
 

@@ -320,7 +320,7 @@ def trusting(certificate: dict[str, str]) -> ssl.SSLContext:
 @pytest.fixture
 async def tls_server(certificate: dict[str, str]) -> AsyncIterator[Running]:
     async with serving(
-        tls=Certificate(Path(certificate["cert"]), Path(certificate["key"])).http,
+        tls=Certificate(Path(certificate["cert"]), Path(certificate["key"])).get_http_context,
         handshake_seconds_max=0.5,
     ) as running:
         yield running
@@ -413,4 +413,4 @@ def test_a_certificate_that_cannot_be_used_is_one_clear_sentence(
         with pytest.raises(TlsError, match=text):
             Certificate(Path(certificate_file), Path(key_file))
     both = Path(certificate["both"])
-    assert Certificate(both, both).validity.state() == "valid"
+    assert Certificate(both, both).validity.find_state() == "valid"

@@ -91,8 +91,8 @@ async def test_with_a_token_whoever_has_it_may_look(address: str) -> None:
 
 async def test_the_page_is_what_prometheus_reads() -> None:
     metrics = Metrics()
-    meter = metrics.meter("POST", '/api/"odd\n\\path')
-    metrics.meter("GET", "/api/never.php")
+    meter = metrics.add_meter("POST", '/api/"odd\n\\path')
+    metrics.add_meter("GET", "/api/never.php")
     meter.count(200, 0.0001)
     meter.count(200, 0.003)
     meter.count(500, 60.0)

@@ -224,7 +224,7 @@ async def test_a_clock_that_is_wrong_is_warned_about(
 
     assert f"machine is 12.0 s {side} the database's; set both by NTP" in caplog.text
     assert session.seconds_behind == pytest.approx(-seconds, abs=0.5)
-    assert session.calendar() == pytest.approx(right(), abs=0.5)
+    assert session.read_calendar() == pytest.approx(right(), abs=0.5)
 
 
 async def test_a_clock_that_is_right_is_not_mentioned(
@@ -249,12 +249,12 @@ def test_the_calendar_is_what_the_last_answer_allows_and_moves_no_further(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_session, "boot_seconds", lambda: clock[0])
         session = NodeSession("", HASTY)
-        first = session.calendar() - clock[0]
+        first = session.read_calendar() - clock[0]
         for ahead, there, back in answers:
-            before, asked_at = session.calendar() - clock[0] - first, clock[0]
+            before, asked_at = session.read_calendar() - clock[0] - first, clock[0]
             clock[0] += there + back
             session.note_time(asked_at, first + asked_at + there + ahead)
-            after = session.calendar() - clock[0] - first
+            after = session.read_calendar() - clock[0] - first
             assert ahead - back - 1e-5 <= after <= ahead + there + 1e-5
             needed = max(ahead - back - before, before - ahead - there, 0.0)
             assert abs(after - before) == pytest.approx(needed, abs=1e-5)
@@ -266,7 +266,7 @@ async def test_a_clock_that_is_set_while_nodes_run_changes_nothing(
     right = time.time
     for member in members:
         await member.open()
-    clocks = [SharedClock(member.calendar) for member in members]
+    clocks = [SharedClock(member.read_calendar) for member in members]
     records = NodeRecords(empty_database, HASTY, members[0])
     for wrong in (3_600.0, -86_400.0):
         monkeypatch.setattr(time, "time", lambda: right() + wrong)  # noqa: B023
@@ -289,7 +289,7 @@ async def test_a_database_whose_clock_is_set_is_followed_with_the_next_look(
     look = await records.look()
     records.close()
     assert look.now == pytest.approx(time.time() + 3_600, abs=0.5)
-    assert session.calendar() == pytest.approx(look.now, abs=0.5)
+    assert session.read_calendar() == pytest.approx(look.now, abs=0.5)
 
 
 async def test_a_node_whose_clock_is_far_off_is_refused(

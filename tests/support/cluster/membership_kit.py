@@ -532,7 +532,7 @@ class Cluster:
                     assert shard not in opened, f"shard {shard} is open at two nodes"
                     opened[shard] = node.node_id
         owners = {shard: node_id for shard, (node_id, _) in self.database.owners.items()}
-        agreed = all(node.shards.owners() == owners for node in self.living())
+        agreed = all(node.shards.list_owners() == owners for node in self.living())
         return opened == owners and agreed
 
     def shares(self) -> dict[int, int]:

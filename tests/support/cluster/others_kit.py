@@ -28,7 +28,7 @@ class WorldsNearby:
     def serves(self, shard: int) -> bool:
         return self.own.owned.owns(shard)
 
-    def rooms_in(self, shard: int) -> int | None:
+    def count_rooms_in(self, shard: int) -> int | None:
         for node in self.nodes:
             if node.owned.owns(shard):
                 return node.world.ledger.rooms_in[shard]

@@ -189,7 +189,7 @@ async def furnish(node: Node, arena: Arena) -> None:
     await join_room(world, game.game_id, guest.player, room_id, NOTHING)
     targets = read_targets("all", None)
     rooms = world.rooms.directory
-    await rooms.ref(room_id).ask(SendUpdates(host.player_id, targets, "n", b"{}"))
+    await rooms.get_ref(room_id).ask(SendUpdates(host.player_id, targets, "n", b"{}"))
     await befriend(arena, host, friend)
     await invite_friend(world, game.game_id, host.player, friend.player_id)
     hall = (
@@ -201,7 +201,7 @@ async def furnish(node: Node, arena: Arena) -> None:
     await start_lobby(world, starter.player_id)
     ender = await come(arena)
     ended = (await create_room(world, game.game, ender.player, room())).room_id
-    await rooms.ref(ended).ask(StopRoom(ender.player_id))
+    await rooms.get_ref(ended).ask(StopRoom(ender.player_id))
     await guest.player.ask(LogOut())
     await gone.player.ask(LogOut())
     await rank_players(world, game.game_id, FIELDS, 10)
@@ -227,19 +227,19 @@ async def _observe(world: World, arena: Arena) -> dict[str, Any]:
     memory, game_id = arena.memory, arena.game.game_id
     seen: dict[str, Any] = {}
     for place in (world.rooms, world.lobbies):
-        listed: Any = place.index.open_places(game_id)
+        listed: Any = place.index.iterate_open_places(game_id)
         seen[f"open {place.loader.kind} of {game_id}"] = sorted(each.key for each in listed)
         for key in sorted(memory.journals.entries):
-            if place.index.game_of(key) == game_id:
-                seen[key] = await _look(place.directory.ref(key).ask(TakeSnapshot()))
-                seen[f"listing of {key}"] = place.index.listing_of(key)
-                seen[f"members of {key}"] = place.index.members_of(key)
+            if place.index.find_game(key) == game_id:
+                seen[key] = await _look(place.directory.get_ref(key).ask(TakeSnapshot()))
+                seen[f"listing of {key}"] = place.index.find_listing(key)
+                seen[f"members of {key}"] = place.index.get_members(key)
     for player in [p for p in memory.players.values() if p.game_id == game_id]:
         player_id = player.player_id
         seats, index = world.seats, world.player_index
         seen[f"player {player_id}"] = (
-            seats.room_of(player_id),
-            seats.lobby_of(player_id),
+            seats.find_room(player_id),
+            seats.find_lobby(player_id),
             index.is_online(player_id),
             world.lobbies.index.count_pending_requests(player_id),
             sorted(view.invite_id for view in invites_to(world, player_id)),
@@ -247,7 +247,7 @@ async def _observe(world: World, arena: Arena) -> dict[str, Any]:
         )
     standings = await rank_players(world, game_id, FIELDS, 100)
     seen[f"leaderboard of {game_id}"] = sorted(e.player_id for e in standings.entries)
-    usage = world.ledger.usage_of_game(game_id)
+    usage = world.ledger.get_game_usage(game_id)
     seen[f"usage of {game_id}"] = (usage.calls, usage.storage_bytes, usage.written_bytes)
     seen[f"online in {game_id}"] = (usage.players_online, usage.rooms, usage.bytes_held["rooms"])
     owner = usage.owner
@@ -268,8 +268,8 @@ async def read_players(arena: Arena) -> dict[int, Any]:
     players = arena.world.players
     return {
         i: (
-            await players.ref(i).ask(DescribePlayer()),
-            await players.ref(i).ask(ReadPlayerDocument()),
+            await players.get_ref(i).ask(DescribePlayer()),
+            await players.get_ref(i).ask(ReadPlayerDocument()),
         )
         for i in mine
     }

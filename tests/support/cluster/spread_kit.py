@@ -172,7 +172,7 @@ class Spread:
         """Make a game; its home is the first node's."""
         keys, world = make_game_keys(), self.nodes[0].world
         game_id = await create_game(world, LOCAL, "Arena", keys)
-        game = GameIdentity(world.games.ref(game_id), game_id)
+        game = GameIdentity(world.games.get_ref(game_id), game_id)
         return Arena(world, self.memory, game, keys)
 
     def shards_of(self, arena: Arena) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ class Calls:
 
     def leave_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
-            room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, NotInAnyRoom)
             scene.asks(("room", room.key), "leave", scene.player_id)
             await room.ask(LeaveRoom(scene.player_id))
 
@@ -109,7 +109,7 @@ class Calls:
 
     def kick_from_room(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
-            room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, NotInAnyRoom)
             scene.asks(("room", room.key), "kick", (scene.player_id, self.id_of(target)))
             await room.ask(KickMember(scene.player_id, self.id_of(target)))
 
@@ -117,7 +117,7 @@ class Calls:
 
     def stop_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
-            room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, NotInAnyRoom)
             scene.asks(("room", room.key), "stop", scene.player_id)
             await room.ask(StopRoom(scene.player_id))
 
@@ -155,7 +155,7 @@ class Calls:
         mark = self.machine.mark()
 
         async def act(scene: Scene) -> object:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             targets = read_targets(word, [self.id_of(0)])
             for player_id in self.machine.ids:
                 reads = partial(_is_target, player_id)
@@ -174,7 +174,7 @@ class Calls:
         stay = None if place is None else place.members[player_id]
 
         async def act(scene: Scene) -> object:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             if stay is None or room.key != room_id:
                 return None
             cursor = stay.cursor
@@ -198,7 +198,7 @@ class Calls:
         mark = self.machine.mark()
 
         async def act(scene: Scene) -> object:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             targets = read_targets(word, [self.id_of(0)])
             return await room.ask(
                 SendActions(
@@ -217,7 +217,7 @@ class Calls:
 
     def complete(self, number: int, action_id: str) -> Call:
         async def act(scene: Scene) -> None:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             await room.ask(CompleteAction(scene.player_id, action_id, "completed", None))
 
         def proof(call: Call) -> bool:
@@ -370,7 +370,7 @@ class Calls:
         return self.machine.call(number, act, proof, name="end friendship")
 
     def _ask_pair(self, scene: Scene, target: int, action: str) -> None:
-        pair = Pair.of(scene.game.game_id, scene.player_id, self.id_of(target))
+        pair = Pair.make(scene.game.game_id, scene.player_id, self.id_of(target))
 
         def status(reply: Any) -> object:
             return reply[1] if action == "request" else None
@@ -378,7 +378,7 @@ class Calls:
         scene.asks(("friendship", pair), action, scene.player_id, status)
 
     def _between(self, call: Call, number: int, target: int, kind: type) -> bool:
-        pair = Pair.of(self.machine.game.game_id, self.id_of(number), self.id_of(target))
+        pair = Pair.make(self.machine.game.game_id, self.id_of(number), self.id_of(target))
         fields = {"low_id": pair.low_id, "high_id": pair.high_id}
         return self.ledger.happened(call.since, kind, **fields)
 

@@ -153,7 +153,7 @@ class WorldChecks:
                 await self._read_on(model, player_id)
 
     async def _member(self, model: Place, player_id: int) -> None:
-        room = self.machine.world.rooms.directory.ref(model.key[1])
+        room = self.machine.world.rooms.directory.get_ref(model.key[1])
         roster = await room.ask(ReadRoster(player_id))
         assert [entry.player_id for entry in roster if entry.is_host] == [model.host_id]
         assert {entry.player_id for entry in roster} == model.members.keys()
@@ -171,7 +171,7 @@ class WorldChecks:
 
     async def _read_on(self, model: Place, player_id: int) -> None:
         """Read all updates that a member has not read, as the member would."""
-        room = self.machine.world.rooms.directory.ref(model.key[1])
+        room = self.machine.world.rooms.directory.get_ref(model.key[1])
         stay = model.members[player_id]
         while True:
             sources = read_sources("all", None)
@@ -219,7 +219,7 @@ class WorldChecks:
         for (player_id, other_id), relationship in seen.items():
             there = seen.get((other_id, player_id))
             assert there == mirrored[str(relationship)], "two lists do not say the same"
-            status, by = self.ledger.friendships[Pair.of(game_id, player_id, other_id)]
+            status, by = self.ledger.friendships[Pair.make(game_id, player_id, other_id)]
             asked = "outgoing" if by == player_id else "incoming"
             _same("a friendship", relationship, "friend" if status == "accepted" else asked)
         assert len(seen) == 2 * len(self.ledger.friendships), "a friendship is not listed"
@@ -236,7 +236,7 @@ class WorldChecks:
             wanted = book.values.get(player_id, {})
             _same(f"stats of {player_id}, stored", read(rows[player_id].stats), wanted)
             if not world.player_index.is_closed(player_id):
-                held = await world.players.ref(player_id).ask(ReadPlayerDocument())
+                held = await world.players.get_ref(player_id).ask(ReadPlayerDocument())
                 _same(f"stats of {player_id}, in memory", read(held.stats), wanted)
         for cell in self.machine.cells("room"):
             state = _state(cell)

@@ -47,7 +47,7 @@ class Reads:
         """Read who is in one's room."""
 
         async def act(scene: Scene) -> object:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             scene.asks(
                 ("room", room.key),
                 "roster",
@@ -64,7 +64,7 @@ class Reads:
 
         async def act(scene: Scene) -> object:
             own_id, game_id = scene.player_id, scene.game.game_id
-            key = ("friendship", Pair.of(game_id, own_id, other_id))
+            key = ("friendship", Pair.make(game_id, own_id, other_id))
             scene.asks(key, "read", own_id, lambda found: found or "none")
             return await relationship_of(scene.world, game_id, own_id, other_id)
 

@@ -36,7 +36,7 @@ class StatCalls:
         asked = msgspec.json.encode(Asked(mark, tuple(wanted)))
 
         async def act(scene: Scene) -> object:
-            room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
+            room = scene.world.rooms.get_by_player(scene.player_id, PlayerNotInAnyRoom)
             return await room.ask(
                 SendActions(
                     player_id=scene.player_id,

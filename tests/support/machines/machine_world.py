@@ -386,7 +386,7 @@ class MachineWorld:
 
     def tag(self, number: int) -> str:
         """Return a player's tag."""
-        player = self.world.players.ref(self.ids[number])
+        player = self.world.players.get_ref(self.ids[number])
         return self.run(lambda: player.ask(DescribePlayer())).player_tag
 
 

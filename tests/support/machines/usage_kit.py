@@ -149,7 +149,7 @@ class UnsharedUsage:
     async def adopt_parts(self, rows: Sequence[PartRow], day: int) -> list[PartRow]:
         raise AssertionError("no game is in several partitions")
 
-    async def stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
+    async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
         raise AssertionError("no game is in several partitions")
 
     async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
@@ -217,7 +217,7 @@ class NodeUsage:
             "adopt_parts", lambda: self.tables.adopt_parts(self.node_id, rows, day)
         )
 
-    async def stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
+    async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
         await self._memory.reach("stored_parts")
         parts = self.tables.parts.items()
         found = [(node, stay, row.storage_bytes) for (g, node, stay), row in parts if g == game_id]

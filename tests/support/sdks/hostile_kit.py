@@ -114,6 +114,6 @@ class HostileServer:
         reader = FrameReader(_MESSAGE_BYTES_MAX)
         while data := await stream.receive_some(_CHUNK_BYTES):
             reader.receive(data)
-            while (message := reader.next()) is not None:
+            while (message := reader.read_next()) is not None:
                 if message[0] == TEXT:
                     self.heard.append(json.loads(message[1]))

@@ -20,7 +20,7 @@ from greenroom.network.certificate import Certificate
 
 @asynccontextmanager
 async def serving_tls(certificate: Path, **options: Any) -> AsyncIterator[Running]:
-    tls = Certificate(certificate / "cert.pem", certificate / "key.pem").http
+    tls = Certificate(certificate / "cert.pem", certificate / "key.pem").get_http_context
     async with serving(tls=tls, **options) as running:
         yield running
 

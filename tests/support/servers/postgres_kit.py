@@ -48,7 +48,7 @@ class PostgresProcess:
         if self._account.is_other:
             os.chown(directory, self._account.uid, self._account.gid)
         initdb = self._account.run(
-            self._binaries.program("initdb"),
+            self._binaries.find_program("initdb"),
             *("-D", str(self._data), "-U", "greenroom", "-E", "UTF8"),
             *("--locale", "C", "--auth", "trust", "--no-sync"),
         )
@@ -63,7 +63,7 @@ class PostgresProcess:
         return self._process.pid
 
     def start(self) -> None:
-        command = [self._binaries.program("postgres"), "-D", str(self._data)]
+        command = [self._binaries.find_program("postgres"), "-D", str(self._data)]
         options = ["listen_addresses=", f"unix_socket_directories={self.directory}"]
         options += self._options
         command += [word for option in options for word in ("-c", option)]
@@ -84,7 +84,7 @@ class PostgresProcess:
         return True
 
     def _popen_options(self) -> dict[str, Any]:
-        options = dict(self._account.popen_options())
+        options = dict(self._account.make_popen_options())
         options["env"] = {**options.get("env", os.environ), **self._environment}
         return options
 

@@ -101,14 +101,14 @@ class RealtimeKit:
 
     @property
     def room(self) -> Ref[RoomRole]:
-        return self.arena.world.rooms.directory.ref(self.room_id)
+        return self.arena.world.rooms.directory.get_ref(self.room_id)
 
     async def open_room(self, members: int = 2, *, realtime: bool = True) -> None:
         world, game = self.arena.world, self.arena.game
         for number in range(members):
             player = await register(self.arena, f"Player {number}")
             self.players.append(player)
-            ref = world.players.ref(player.player_id)
+            ref = world.players.get_ref(player.player_id)
             if number:
                 entrance = Entrance(password=None, join_token=None, player_data=b"{}")
                 await join_room(world, game.game_id, ref, self.room_id, entrance)

@@ -74,8 +74,8 @@ def check_one_actor(nodes: Iterable[SimNode]) -> None:
         for node in nodes:
             if node.serves:
                 players = node.world.players
-                keys = list(players.keys())
-                for player_id in [key for key in keys if players.shard_of(key) is not None]:
+                keys = list(players.iterate_keys())
+                for player_id in [key for key in keys if players.find_shard(key) is not None]:
                     other = homes.setdefault(player_id, node.node_id)
                     assert other == node.node_id, (
                         f"player {player_id} is at nodes {other} and {node.node_id}"
@@ -90,8 +90,8 @@ def check_homes(nodes: Iterable[SimNode]) -> None:
                 for player_id, (kind, key) in seats_of(node).items():
                     world = node.world
                     index = world.rooms.index if kind == "room" else world.lobbies.index
-                    lives_in = world.players.shard_of(player_id)
-                    sits_in = world.ledger.shard_of(index.game_of(key) or 0, key)
+                    lives_in = world.players.find_shard(player_id)
+                    sits_in = world.ledger.get_shard(index.find_game(key) or 0, key)
                     assert lives_in in {None, sits_in}, (
                         f"player {player_id} lives in {lives_in}, and sits in {kind} {key}"
                     )

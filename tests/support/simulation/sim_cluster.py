@@ -262,7 +262,7 @@ async def _add_game(world: World, name: str, keys: GameKeys) -> int:
     """Create a game with the stats that the clients of the histories count; return its id."""
     game_id = await create_game(world, LOCAL, name, keys)
     declare = ChangeGameSettings({"stats": '{"orders":{}}'}, ())
-    await world.games.ref(game_id).ask(declare)
+    await world.games.get_ref(game_id).ask(declare)
     return game_id
 
 

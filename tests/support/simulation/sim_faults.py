@@ -141,10 +141,10 @@ async def slow_bus(cluster: SimCluster) -> None:
 async def lost_bus(cluster: SimCluster) -> None:
     """A node loses its connection with the bus, knows it, and gets another."""
     node = some_node(cluster)
-    if node is not None and node.node_id in cluster.network.nodes():
+    if node is not None and node.node_id in cluster.network.list_nodes():
         cluster.network.disconnect(node.node_id)
         await trio.sleep(cluster.dice.uniform(0.01, 1.0))
-        if node.node_id in cluster.network.nodes():
+        if node.node_id in cluster.network.list_nodes():
             cluster.network.reconnect(node.node_id)
 
 
@@ -225,7 +225,7 @@ async def hand_over_games(cluster: SimCluster, node: SimNode) -> None:
         return
     to = cluster.dice.choice(others).node_id
     games = cluster.database.rows.all_games.values()
-    shards = {game.shards[0] for game in games} & node.shards.owned().keys()
+    shards = {game.shards[0] for game in games} & node.shards.list_owned().keys()
 
     async def move() -> None:
         await node.membership.hand_over.move(shards, to)

@@ -284,5 +284,5 @@ class SimNode:
         self.process.is_dead = True
         self.line.end()
         if self.up.is_set():
-            for other in self.network.nodes():
+            for other in self.network.list_nodes():
                 self.network.cut(self.node_id, other)

@@ -20,7 +20,7 @@ async def receive_players(world: World, asked: ReceivePlayers) -> PlayersReceive
 async def _receive(world: World, player_id: int) -> bool:
     """Load a player; return whether they live here."""
     try:
-        await world.players.ref(player_id).ask(DescribePlayer())
+        await world.players.get_ref(player_id).ask(DescribePlayer())
     except (ActorStopped, Refused):  # deleted since
         return False
     except Moved as moved:
@@ -39,6 +39,6 @@ async def _rank(world: World, player_id: int) -> bool:
         return False
     if not world.owns(partition_of(world, player)):
         return False
-    if world.players.active(player_id) is None:
+    if world.players.find_active(player_id) is None:
         world.leaderboards.note_loaded(player)
     return True

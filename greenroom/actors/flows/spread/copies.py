@@ -44,7 +44,7 @@ async def change_game(world: World, game_id: int, command: Command[GameRole, Rep
     Cancellation: nothing has changed; once it has, this returns.
     """
     may_have_copies = _may_have_copies(world, game_id)  # asked now: the home may be lost meanwhile
-    reply = await world.games.ref(game_id).ask(command)
+    reply = await world.games.get_ref(game_id).ask(command)
     if may_have_copies:
         await _drop_all(world, game_id)
     return reply

@@ -59,7 +59,7 @@ async def end_game_here(world: World, asked: EndGame) -> GameEnded:
     game_id = asked.game_id
     if not asked.is_deleted:
         with suppress(ActorStopped, GameNotFound, Moved):  # it is no more, or never was, here
-            await world.games.ref(game_id).ask(CloseGame())
+            await world.games.get_ref(game_id).ask(CloseGame())
     await end_lobbies_of(world, game_id)
     await end_rooms_of(world, game_id)
     if asked.is_deleted:

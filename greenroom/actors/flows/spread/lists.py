@@ -106,7 +106,7 @@ async def find_rooms(world: World, asked: FindRooms) -> FoundRooms:
 
 async def find_lobbies(world: World, asked: FindLobbies) -> FoundLobbies:
     """Answer `FindLobbies`."""
-    heard = world.player_index.last_heard
+    heard = world.player_index.find_last_heard
     found = await find_open(world.lobbies.index, asked.game_id, asked.search, asked.limit)
     return FoundLobbies([ListedLobby(lobby, heard(lobby.host_id)) for lobby in found])
 

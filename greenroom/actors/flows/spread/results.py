@@ -52,7 +52,7 @@ async def write_elsewhere(
 
     Cancellation: it may have been written.
     """
-    game_id, shard = world.rooms.index.game_of(room_id), moved.shard
+    game_id, shard = world.rooms.index.find_game(room_id), moved.shard
     if world.others is None or game_id is None or game_id not in world.ledger.spread:
         raise moved
     if shard is None or not world.is_here(game_id, room_id):
@@ -72,7 +72,7 @@ async def write_elsewhere(
 
 async def write_for_room(world: World, asked: WriteForRoom) -> WrittenForRoom:
     """Answer `WriteForRoom`."""
-    player = world.players.ref(asked.player_id)
+    player = world.players.get_ref(asked.player_id)
     try:
         if asked.result:
             await player.ask(msgspec.json.decode(asked.result, type=WriteResult))

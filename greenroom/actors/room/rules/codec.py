@@ -22,8 +22,8 @@ KIND: Final = "room"
 CODEC: Final[JournalCodec[RoomEvent, Room]] = JournalCodec(
     KIND, RoomEvent, Room, event_format=1, state_format=1
 )
-entry = CODEC.entry
-event_of = CODEC.event_of
+entry = CODEC.make_entry
+event_of = CODEC.decode_event
 read_snapshot = CODEC.read_snapshot
 
 
@@ -31,7 +31,7 @@ def snapshot(room: Room, shard: int = 0) -> Snapshot:
     """Return a room without its kept updates, and which of its entries it needs besides."""
     members = {i: msgspec.structs.replace(m, inbox=[]) for i, m in room.members.items()}
     bare = msgspec.structs.replace(room, members=members, sendings=[], kept_bytes=0)
-    return CODEC.snapshot(room.room_id, bare, room.journal_kept_from, shard)
+    return CODEC.make_snapshot(room.room_id, bare, room.journal_kept_from, shard)
 
 
 def restore(recovered: Recovered) -> Room | None:
