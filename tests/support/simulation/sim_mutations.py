@@ -121,7 +121,7 @@ def _early_answers() -> AbstractContextManager[Any]:
 def _forget_rooms() -> AbstractContextManager[Any]:
     """Bring no room up."""
 
-    async def restore(_: SnapshotService, __: Any) -> int:
+    async def restore(*_: object) -> int:
         return 0
 
     return patch.object(SnapshotService, "restore", restore)
