@@ -199,6 +199,7 @@ async def test_nothing_is_left_of_a_shard_that_is_let_go(node: Node, autojump_cl
     held = node.residue(names)
     assert len(held) > 100, "or it is not looked for where it is"
     await hand_over(node, arena)
+    await wait_all_tasks_blocked()  # what dropped leaderboards held is freed piece by piece
     assert node.residue(names) == []
     assert len(node.residue(node.names_of(other))) > 100
 
@@ -252,6 +253,7 @@ async def test_an_index_that_is_forgotten_is_found_out(
     names = node.names_of(arena)
     monkeypatch.setattr(*oversight)
     node.give(node.shard_of(arena))
+    await wait_all_tasks_blocked()
     assert node.residue(names)
 
 
