@@ -131,7 +131,7 @@ class Membership:
         self._taking: set[int] = set()
         """Nodes whose shards are being taken, `NOBODY` for those that no node has had."""
         self._described: tuple[NodeState, bool] | None = None
-        self._is_moving = False
+        self._is_moving = self._have_all_come = False
         self._renewed_at = self._balanced_at = -math.inf
         self._started_at = 0.0
         self._look_now = trio.Event()
@@ -445,18 +445,18 @@ class Membership:
         self._note_taken(taken)
 
     def _may_claim(self) -> bool:
-        """Return whether all nodes that start together are there, or have had time to be.
+        """Return whether all nodes that start together have come, or have had time to.
 
-        One that is drained is there, though it takes nothing.
+        One that is drained has come, though it takes nothing.
         """
-        waited = trio.current_time() - self._started_at
-        drained = [
-            row.node_id
-            for row in self._list_others()
-            if row.state == "draining" and self._is_alive(row.node_id)
-        ]
-        enough = len({*self.list_takers(), *drained}) >= self._options.nodes_expected
-        return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
+        if not self._have_all_come:
+            waited = trio.current_time() - self._started_at
+            others = self._list_others()
+            drained = [r.node_id for r in others if r.state == "draining"]
+            there = {*self.list_takers(), *filter(self._is_alive, drained)}
+            enough = len(there) >= self._options.nodes_expected
+            self._have_all_come = enough or waited >= UNCLAIMED_SECONDS
+        return self._have_all_come and self._guard.is_trusted
 
     def _note_taken(self, epochs: Mapping[int, int]) -> None:
         """Take note of shards that are ours now, and tell everybody."""

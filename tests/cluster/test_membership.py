@@ -66,6 +66,18 @@ async def test_whoever_comes_alone_takes_everything_after_a_while(autojump_clock
         nursery.cancel_scope.cancel()
 
 
+async def test_who_has_seen_the_others_come_takes_over_at_once(autojump_clock: Clock) -> None:
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        one, two = cluster.start(2)
+        await seconds_until(cluster.is_served)
+        await two.kill(session_lingers=True)
+        one.membership.note_dead(two.node_id)
+        await seconds_until(lambda: cluster.shares()[one.node_id] == SHARDS)
+        assert trio.current_time() < 2.5  # who comes alone would wait for three seconds
+        nursery.cancel_scope.cancel()
+
+
 async def test_where_all_others_are_drained_who_is_started_again_takes_everything_at_once(
     autojump_clock: Clock,
 ) -> None:

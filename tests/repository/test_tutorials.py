@@ -372,7 +372,8 @@ async def test_the_arena_is_played_in_two_browsers(reader: Reader) -> None:
         await ann.until("document.getElementById('news').textContent.endsWith('have not won.')")
         received = await ann.received()
         assert received.count('"command":"places"') > 100
-        assert received.count('"event":"state"') == 1
+        connections = received.count('"type":"connected"')  # a busy browser may lose one
+        assert 1 <= received.count('"event":"state"') <= connections
         assert received.count('"event":"delta"') > 1
         await cheat_in_the_console(bob, blocks)
         assert ann.errors + bob.errors == []

@@ -46,7 +46,7 @@ async def a_command_of_another_kind_of_actor(
     await player.ask(CheckPlayerName("Ada"))  # error: arg-type
     await game.ask(ReadPlayerDocument())  # error: arg-type
     player.tell(CheckPlayerName("Ada"))  # error: arg-type
-    await world.players.ref(1).ask(Open())  # error: arg-type
+    await world.players.get_ref(1).ask(Open())  # error: arg-type
 
 
 async def a_reply_taken_for_something_else(player: Ref[PlayerRole], game: Ref[GameRole]) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -125,7 +126,8 @@ def test_a_worker_that_dies_in_a_loop_rests_and_costs_nobody_anything(running: C
     while not running.workers()[0].state.startswith("resting"):
         for pid in running.pids():
             if pid != second:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may have been killed just before
+                    os.kill(pid, signal.SIGKILL)
         play(api, 2)
     assert running.pids() == [second]
     play(api)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.plans.address_counts import AddressCounts, share_key
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
+from greenroom.actors.plans.memory import add_count
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersFromAddress
 
@@ -153,3 +154,10 @@ def test_what_is_taken_and_was_never_there_changes_nothing():
     counts.subtract("a")
 
     assert counts.get_count("a") == 0
+
+
+def test_to_count_nothing_more_changes_nothing():
+    counts = AddressCounts(5)
+    for more, counted in ((3, 3), (0, 3), (-1, 2)):
+        add_count(counts, "a", more)
+        assert counts.get_count("a") == counted
