@@ -93,8 +93,8 @@ def measure_answers(run: Run) -> str:
     lines = [
         f"{GAMES} games, half of them on each of two workers; {CONNECTIONS} connections in a",
         "closed loop, each of one player. The ratios are those to one process, by the wall clock",
-        "and by CPU. Where connections stay (`connections_move = false`), every second call is",
-        "passed on.",
+        "and by CPU. If connections stay (`connections_move = false`), every second call is passed",
+        "on.",
         "",
         "| call | what | answers a second | a CPU-second | ratios |",
         "|---|---|---|---|---|",

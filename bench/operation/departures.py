@@ -69,7 +69,7 @@ def measure_gaps(run: Run) -> str:
         "they are (`connections_move = false`). A gap is the longest time between two calls of a",
         "client that were answered well, the longest of all clients (median in brackets). A client",
         f"of the worker that goes waits {GIVE_UP_SECONDS:g} s for an answer, and then connects",
-        "again; one of the other worker waits for as long as it takes.",
+        "again. One of the other worker waits for as long as it takes.",
         "",
         "| what | rooms | by the other: gap ms | errors | by itself: gap ms | errors |",
         "|---|---|---|---|---|---|",
