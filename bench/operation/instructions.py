@@ -1,7 +1,7 @@
 """Counts the instructions of an answer here and in other checkouts.
 
 Processor time scatters by several per cent on a busy machine. The number of instructions does not:
-it hardly depends on what else runs. So it shows what a change costs, down to half a per cent. What
+it hardly depends on what else runs. So it shows what a change costs, down to one per cent. What
 it does not show are waits for memory and the kernel's share.
 
 The server runs under callgrind, which makes it some 50 times slower, and its clocks are slowed as
