@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 import pytest
 from hub_kit import FakeLink, said
-from shard_kit import Node, come, furnish, observe, open_node, room
+from shard_kit import Node, come, furnish, observe, open_node, room, shards_of
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
@@ -155,7 +155,7 @@ async def test_all_partitions_of_a_game_are_handed_over_together_and_nothing_is_
         hosts = [await come(arena) for _ in range(4)]
         for host in hosts:
             await create_room(node.world, arena.game.game, host.player, room())
-        shards = arena.memory.all_games[arena.game.game_id].shards
+        shards = shards_of(arena)
         parted = here.residents.hand_over(dict.fromkeys(shards, 5_000), 2)
         assert sorted(await parted.settle()) == sorted(shards)
         assert not [host for host in hosts if node.world.rooms.index.find_seat(host.player_id)]

@@ -8,11 +8,22 @@ from typing import Any
 
 import pytest
 import trio
-from shard_kit import LIMITED, NOTHING, Node, come, furnish, lobby, observe, open_node, room
+from shard_kit import (
+    LIMITED,
+    NOTHING,
+    Node,
+    come,
+    come_to,
+    furnish,
+    home_of,
+    lobby,
+    observe,
+    open_node,
+    room,
+    shards_of,
+)
 from trio.testing import MockClock, wait_all_tasks_blocked
-from world_kit import Arena
 
-from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.lobbies import (
     answer_request,
     create_lobby,
@@ -36,23 +47,6 @@ PARTITIONS = 4
 async def node(autojump_clock: MockClock) -> AsyncIterator[Node]:
     async with open_node(partitions=PARTITIONS) as node:
         yield node
-
-
-def shards_of(arena: Arena) -> tuple[int, ...]:
-    return arena.memory.all_games[arena.game.game_id].shards
-
-
-def home_of(arena: Arena, player: PlayerIdentity) -> int:
-    """Return where the database has a player."""
-    return arena.memory.shard_of_player(arena.memory.players[player.player_id])
-
-
-async def come_to(arena: Arena, shard: int) -> PlayerIdentity:
-    """Register players until one lives in a shard."""
-    while True:
-        player = await come(arena)
-        if home_of(arena, player) == shard:
-            return player
 
 
 async def test_a_game_gets_partitions_and_its_new_players_are_spread_over_them(node: Node):

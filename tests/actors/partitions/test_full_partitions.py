@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
-from shard_kit import Node, come, lobby, open_node, room
+from shard_kit import Node, come_to, home_of, lobby, open_node, room, shards_of
 from trio.testing import MockClock
 from world_kit import Arena
 
@@ -29,17 +29,6 @@ class Stage(NamedTuple):
     arena: Arena
     shards: tuple[int, ...]
 
-    async def come_to(self, shard: int) -> PlayerIdentity:
-        """Register players until one lives in a shard."""
-        while True:
-            player = await come(self.arena)
-            if self.home_of(player) == shard:
-                return player
-
-    def home_of(self, player: PlayerIdentity) -> int:
-        memory = self.arena.memory
-        return memory.shard_of_player(memory.players[player.player_id])
-
     async def open_room(self, player: PlayerIdentity) -> str:
         world, game = self.node.world, self.arena.game
         return (await create_room(world, game.game, player.player, room())).room_id
@@ -50,7 +39,7 @@ class Stage(NamedTuple):
 
     async def fill(self, shard: int, count: int) -> list[str]:
         """Open so many rooms in a partition that is not full before."""
-        return [await self.open_room(await self.come_to(shard)) for _ in range(count)]
+        return [await self.open_room(await come_to(self.arena, shard)) for _ in range(count)]
 
     @property
     def rooms_in(self) -> list[int]:
@@ -65,7 +54,7 @@ class Stage(NamedTuple):
 async def stage(autojump_clock: MockClock) -> AsyncIterator[Stage]:
     async with open_node(partitions=PARTITIONS) as node:
         arena = await node.add()
-        yield Stage(node, arena, arena.memory.all_games[arena.game.game_id].shards)
+        yield Stage(node, arena, shards_of(arena))
 
 
 @pytest.fixture
@@ -79,10 +68,10 @@ async def test_the_301st_room_of_a_partition_is_made_elsewhere(stage: Stage):
     await stage.fill(stage.shards[0], ROOMS_MAX)
     assert stage.rooms_in == [ROOMS_MAX, 0, 0]
     assert stage.moves == []
-    host = await stage.come_to(stage.shards[0])
+    host = await come_to(stage.arena, stage.shards[0])
     room_id = await stage.open_room(host)
     assert shard_of(room_id) == stage.shards[1]
-    assert stage.home_of(host) == stage.shards[1]
+    assert home_of(stage.arena, host) == stage.shards[1]
     assert stage.node.world.players.find_shard(host.player_id) == stage.shards[1]
     assert stage.rooms_in == [ROOMS_MAX, 1, 0]
 
@@ -91,18 +80,18 @@ async def test_the_301st_room_of_a_partition_is_made_elsewhere(stage: Stage):
 async def test_the_emptiest_partition_is_taken_and_lobbies_count_as_rooms_do(stage: Stage):
     full, other, emptiest = stage.shards
     await stage.fill(full, 3)
-    await stage.open_lobby(await stage.come_to(full))
+    await stage.open_lobby(await come_to(stage.arena, full))
     await stage.fill(other, 1)
     assert stage.rooms_in == [4, 1, 0]
-    host = await stage.come_to(full)
+    host = await come_to(stage.arena, full)
     assert shard_of(await stage.open_lobby(host)) == emptiest
-    assert stage.home_of(host) == emptiest
+    assert home_of(stage.arena, host) == emptiest
 
 
 @pytest.mark.usefixtures("small")
 async def test_a_room_that_was_a_lobby_counts_once_and_one_that_has_ended_not_at_all(stage: Stage):
     shard = stage.shards[0]
-    host, leaver = await stage.come_to(shard), await stage.come_to(shard)
+    host, leaver = await come_to(stage.arena, shard), await come_to(stage.arena, shard)
     await stage.open_lobby(host)
     await start_lobby(stage.node.world, host.player_id)
     await stage.open_lobby(leaver)
@@ -119,10 +108,10 @@ async def test_nobody_moves_to_a_partition_that_is_hardly_emptier(stage: Stage):
     for shard in others:
         await stage.fill(shard, 3)
     await stage.fill(one, 4)
-    host = await stage.come_to(one)
+    host = await come_to(stage.arena, one)
     assert shard_of(await stage.open_room(host)) == one
     assert stage.moves == []
-    await stage.open_room(await stage.come_to(one))
+    await stage.open_room(await come_to(stage.arena, one))
     assert stage.rooms_in[0] == 5
     assert len(stage.moves) == 1
 
@@ -130,7 +119,7 @@ async def test_nobody_moves_to_a_partition_that_is_hardly_emptier(stage: Stage):
 @pytest.mark.usefixtures("small")
 async def test_nobody_who_has_a_seat_moves(stage: Stage):
     full = stage.shards[0]
-    host = await stage.come_to(full)
+    host = await come_to(stage.arena, full)
     await stage.open_room(host)
     await stage.fill(full, 3)
     with pytest.raises(AlreadyInRoom):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from shard_kit import NOTHING, Node, come, lobby, open_node, room
+from shard_kit import NOTHING, Node, come_to, lobby, open_node, room, shards_of
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
@@ -28,17 +28,6 @@ class Stage(NamedTuple):
     here: int
     there: int
 
-    async def come_to(self, shard: int) -> PlayerIdentity:
-        """Register players until one lives in a shard."""
-        while True:
-            player = await come(self.arena)
-            if self.home_of(player) == shard:
-                return player
-
-    def home_of(self, player: PlayerIdentity) -> int:
-        memory = self.arena.memory
-        return memory.shard_of_player(memory.players[player.player_id])
-
     def rewrite(self, player: PlayerIdentity, shard: int) -> None:
         """Change by hand where the row of a player says that they live."""
         self.arena.memory.players[player.player_id].shard = shard
@@ -56,7 +45,7 @@ class Stage(NamedTuple):
     async def seat_two(self) -> tuple[PlayerIdentity, PlayerIdentity, str]:
         """Seat a host and a guest in a room."""
         world, game = self.node.world, self.arena.game
-        host, guest = [await self.come_to(self.here) for _ in range(2)]
+        host, guest = [await come_to(self.arena, self.here) for _ in range(2)]
         room_id = (await create_room(world, game.game, host.player, room())).room_id
         await join_room(world, game.game_id, guest.player, room_id, NOTHING)
         return host, guest, room_id
@@ -66,7 +55,7 @@ class Stage(NamedTuple):
 async def stage(autojump_clock: MockClock) -> AsyncIterator[Stage]:
     async with open_node(partitions=PARTITIONS) as node:
         arena = await node.add()
-        here, there = arena.memory.all_games[arena.game.game_id].shards[1:3]
+        here, there = shards_of(arena)[1:3]
         yield Stage(node, arena, here, there)
 
 
@@ -109,7 +98,7 @@ async def test_whoever_was_put_out_plays_on_where_they_live(stage: Stage):
 
 async def test_a_member_of_a_lobby_is_put_out_likewise(stage: Stage):
     world, game = stage.node.world, stage.arena.game
-    host, guest = [await stage.come_to(stage.here) for _ in range(2)]
+    host, guest = [await come_to(stage.arena, stage.here) for _ in range(2)]
     lobby_id = (await create_lobby(world, game.game, host.player, lobby())).lobby_id
     await join_lobby(world, game.game_id, guest.player, lobby_id, NOTHING)
     stage.rewrite(guest, stage.there)
@@ -146,7 +135,7 @@ async def test_a_seat_that_cannot_be_freed_is_told_and_harms_nobody(
 
 
 async def test_a_player_in_memory_elsewhere_than_their_row_says_is_loaded_anew(stage: Stage):
-    player = await stage.come_to(stage.here)
+    player = await come_to(stage.arena, stage.here)
     stage.rewrite(player, stage.there)
     await stage.bring_up(stage.there)
     players = stage.node.world.players
@@ -167,7 +156,7 @@ async def test_they_lose_a_seat_in_the_partition_where_they_do_not_live(stage: S
 
 
 async def test_a_player_of_a_shard_that_is_not_ours_is_dropped(stage: Stage):
-    player, other = await stage.come_to(stage.here), await stage.come_to(stage.there)
+    player, other = await come_to(stage.arena, stage.here), await come_to(stage.arena, stage.there)
     stage.node.owned.lose(stage.here)  # and nobody lets go of it
     await stage.bring_up(stage.there)
     players = stage.node.world.players
@@ -177,7 +166,7 @@ async def test_a_player_of_a_shard_that_is_not_ours_is_dropped(stage: Stage):
 
 
 async def test_who_is_dropped_is_read_only_once_their_changes_are_durable(stage: Stage):
-    player = await stage.come_to(stage.here)
+    player = await come_to(stage.arena, stage.here)
     players, memory = stage.node.world.players, stage.arena.memory
     memory.automatic = False
     players.run_now(player.player_id, LogOut())

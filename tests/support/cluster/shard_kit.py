@@ -175,6 +175,24 @@ async def come(arena: Arena, name: str = "Ada") -> PlayerIdentity:
     return await identify(arena, new.token)
 
 
+def shards_of(arena: Arena) -> tuple[int, ...]:
+    """Return the partitions of a game."""
+    return arena.memory.all_games[arena.game.game_id].shards
+
+
+def home_of(arena: Arena, player: PlayerIdentity) -> int:
+    """Return where the database has a player."""
+    return arena.memory.shard_of_player(arena.memory.players[player.player_id])
+
+
+async def come_to(arena: Arena, shard: int) -> PlayerIdentity:
+    """Register players until one lives in a shard."""
+    while True:
+        player = await come(arena)
+        if home_of(arena, player) == shard:
+            return player
+
+
 async def befriend(arena: Arena, one: PlayerIdentity, other: PlayerIdentity) -> None:
     addressee = friends.Addressee(None, other.player_id)
     await friends.request_friendship(arena.world, arena.game.game, one.player_id, addressee)
