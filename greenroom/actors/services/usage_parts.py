@@ -67,7 +67,7 @@ class PartRecords(Protocol):
 class _Part:
     """One part of this node's."""
 
-    __slots__ = ("final", "game", "is_unsure", "saved", "stay")
+    __slots__ = ("final", "game", "is_saving", "is_unsure", "saved", "stay")
 
     def __init__(self, game: GameUsage, stay: int) -> None:
         self.game = game
@@ -76,6 +76,8 @@ class _Part:
         """Its row in the database; one without counts may not be there."""
         self.final: PartRow | None = None
         """Its last counts, if this node has nothing of the game any more."""
+        self.is_saving = False
+        """True if its row may be newer than `saved`: it is being written, or no answer came."""
         self.is_unsure = False
         """True if it may have adopted something of which this node has not heard."""
 
@@ -114,9 +116,11 @@ class UsageParts:
             await self._adopt([part for part in parts if part.is_unsure])
             for portion in _portions(filter(self._is_changed, parts)):
                 rows = [self._make_row(part) for part in portion]
+                for part in portion:
+                    part.is_saving = True
                 await self._records.save_parts(rows)
                 for part, row in zip(portion, rows, strict=True):
-                    part.saved = row
+                    part.saved, part.is_saving = row, False
             written = [part for part in self._left if not self._is_changed(part)]
             for portion in _portions(written):
                 await self._records.leave_parts([part.saved for part in portion])
@@ -125,7 +129,8 @@ class UsageParts:
     async def adopt(self) -> None:
         """Count what other nodes have left of the games that are at home here.
 
-        Call it after `save`.
+        Call it after `save`. What that has not heard of waits for the next time: what was written
+        would look as if it had been adopted.
 
         Raises:
             StorageUnavailable: some may wait.
@@ -133,7 +138,8 @@ class UsageParts:
         if self._ledger.spread:
             async with self._turn:
                 homes = [part for part in self._list_own() if self._is_home(part.game)]
-                await self._adopt([part for part in homes if not self._is_behind(part)])
+                known = [part for part in homes if not part.is_saving]
+                await self._adopt([part for part in known if not self._is_behind(part)])
 
     @property
     def is_leaving(self) -> bool:
@@ -213,9 +219,9 @@ class UsageParts:
         """Return whether a part must be written; a new day alone is nothing to write."""
         row, saved = self._make_row(part), part.saved
         counts = row.calls, row.storage_bytes, row.written_bytes
-        return counts != (saved.calls, saved.storage_bytes, saved.written_bytes) or (
-            row.day != saved.day and (row.calls, row.written_bytes) != (0, 0)
-        )
+        is_new = counts != (saved.calls, saved.storage_bytes, saved.written_bytes)
+        is_of_new_day = row.day != saved.day and (row.calls, row.written_bytes) != (0, 0)
+        return part.is_saving or is_new or is_of_new_day
 
     def _is_behind(self, part: _Part) -> bool:
         """Return whether a part was saved another day than today, and has counts of that."""

@@ -1,7 +1,8 @@
 """Plans of owners whose games live on two nodes: each uses its share of what there is."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -9,7 +10,7 @@ from shard_kit import LIMITED
 from spread_kit import Client, Spread, SpreadNode, open_spread
 from trio.testing import MockClock
 from usage_kit import NodeUsage
-from world_kit import Arena
+from world_kit import Arena, Memory
 
 from greenroom.actors.flows.games import create_game, make_game_keys
 from greenroom.actors.flows.identify import GameIdentity
@@ -17,7 +18,6 @@ from greenroom.actors.kernel.shards import home_shard
 from greenroom.actors.plans.ledger import WHOLE_PLAN
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.services.usage import SAVE_SECONDS
-from greenroom.actors.services.usage_parts import PartRow
 
 
 class Two:
@@ -192,6 +192,43 @@ async def test_the_home_adopts_what_a_dead_node_had_written():
         assert await two.calls(player.elsewhere(two.home), 40) == 30 - counted[0]
 
 
+@contextmanager
+def lost_answers(
+    monkeypatch: pytest.MonkeyPatch, records: NodeUsage, what: str, memory: Memory
+) -> Iterator[None]:
+    """Have the database do something, and go away before it says so."""
+    do = getattr(records, what)
+
+    async def lose(*given: Any) -> Any:
+        await do(*given)
+        memory.away = True
+        await memory.reach("the answer")
+        raise AssertionError("it is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, what, lose)
+        yield
+    memory.away = False
+
+
+async def test_what_was_written_counts_once_even_if_the_answer_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with open_two(calls_per_day_max=1_000) as two:
+        client = await two.spread.player(two.arena, two.home)
+        await two.settle()
+        await two.calls(client, 4)
+        counted = two.counted()
+        usage = two.home.node.keeper.usage
+        with lost_answers(monkeypatch, two.records(two.home), "save_parts", two.spread.memory):
+            await usage.save()
+        assert two.stored() == counted
+        await usage._settle_with_others()  # the answer of the save before it is not known yet
+        assert two.counted() == counted
+        await two.settle()
+        assert two.counted() == two.stored() == counted
+
+
 async def test_what_was_adopted_counts_once_even_if_the_answer_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -205,18 +242,8 @@ async def test_what_was_adopted_counts_once_even_if_the_answer_is_lost(
         two.spread.memory.usage.ended.add(two.records(two.other).node_id)
         for shard in two.spread.shards_of(two.arena):
             two.other.node.owned.lose(shard)  # it is dead, and lets nothing go
-        do = records.adopt_parts
-
-        async def lose(rows: list[PartRow], day: int) -> list[PartRow]:
-            await do(rows, day)
-            memory.away = True
-            await memory.reach("the answer")
-            raise AssertionError("it is away")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(records, "adopt_parts", lose)
+        with lost_answers(monkeypatch, records, "adopt_parts", memory):
             await two.home.node.keeper.usage._settle_with_others()
-        memory.away = False
         await two.calls(clients[0], 2)
         for _ in range(2):
             await two.home.node.keeper.usage.save()

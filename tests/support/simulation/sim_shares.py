@@ -29,7 +29,7 @@ class SharedPlan:
     def __init__(self, *, is_shared: bool) -> None:
         self.game_id = 0
         self._is_shared = is_shared
-        """False if the game has one partition: then what a hand-over loses is not looked at."""
+        """False if the game has one partition: then a hand-over loses what is not written."""
         self.spent = 0
         self.unsure = 0
         """Calls of which nobody knows whether they were counted."""
