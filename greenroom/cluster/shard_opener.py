@@ -38,7 +38,10 @@ class FailedOpening(msgspec.Struct):
     try_at: float
     """When to try it again (trio's time)."""
     is_of_database: bool
-    """True if the database did not answer, which says nothing about the shard."""
+    """True if the database did not answer, which says nothing about the shard.
+
+    If it answers for others since, and not for this one again, it says something.
+    """
     is_over: bool = False
     """True once the database has answered since: it is tried with others again."""
 
@@ -174,6 +177,7 @@ class ShardOpener:
             before = self._failures.get(shard)
             times = 1 if before is None else before.times + 1
             seconds = min(RETRY_SECONDS * 2 ** (times - 1), RETRY_SECONDS_MAX)
-            self._failures[shard] = FailedOpening(times, now + seconds, is_of_database)
+            is_alike = is_of_database and (before is None or not before.is_over)
+            self._failures[shard] = FailedOpening(times, now + seconds, is_alike)
         shown = ", ".join(map(str, list(batch)[:5]))
         _logger.warning("shards %s are not open yet: %s", shown, reason)
