@@ -53,7 +53,7 @@ TAKE_SECONDS_MAX: Final = 2.0
 """How long the next owner may take to say that it knows. It finds out by itself, too."""
 READ_AHEAD_SECONDS_MAX: Final = 0.9
 """How long the next owner may read ahead. What it has not read then, it reads when it owns it. A
-node that cannot be reached costs a drain no more than that, and `TAKE_SECONDS_MAX`."""
+node that cannot be reached costs each group no more than that, and `TAKE_SECONDS_MAX`."""
 RETRY_SECONDS: Final = 0.2
 """How long to wait before the next try, if no shard could be handed over."""
 
@@ -157,9 +157,7 @@ class HandOver:
         """Return shards that are open here in groups, the empty ones first and many at a time."""
         mine = sorted({shard for shard in shards if self._shards.is_mine(shard)})
         empty = [shard for shard in mine if self._residents.is_empty(shard)]
-        others = {shard: self._residents.count_actors(shard) for shard in mine}
-        for shard in empty:
-            del others[shard]
+        others = {s: self._residents.count_actors(s) for s in sorted({*mine}.difference(empty))}
         return [*_slices(empty, EMPTY_SHARDS_AT_ONCE), *_pack(others)]
 
     # One group.

@@ -518,19 +518,19 @@ class Membership:
 
     def _hear_alive(self, sender: int, alive: NodeAlive) -> None:
         self._connectivity.note_alive(sender, database_answers=alive.database_answers)
-        self._shards.note_rooms(sender, dict(alive.rooms))
+        if alive.rooms is not None:
+            self._shards.note_rooms(sender, dict(alive.rooms))
         if sender not in self._rows:
             self.look_soon()
 
     async def _read_ahead(self, _: int, wanted: ReadAhead) -> BusMessage:
         """Read shards that are about to be handed over to us."""
-        is_done = False
         with trio.move_on_after(READ_AHEAD_SECONDS_MAX):
             try:
-                is_done = await self._residents.read_ahead(wanted.shards)
+                await self._residents.read_ahead(wanted.shards)
             except ActorUnavailable as error:
                 _logger.info("shards that are to come here are not read ahead: %s", error)
-        return HaveReadAhead(is_done)
+        return HaveReadAhead()
 
     async def _take_shards(self, _: int, taken: TakeShards) -> BusMessage:
         """Take note of shards that were handed over to us, and bring them up."""

@@ -40,8 +40,9 @@ class NodeAlive(BusMessage, frozen=True):
 
     database_answers: bool
     """True if Postgres has answered it lately."""
-    rooms: Rooms = ()
-    """Its shards with rooms or lobbies, if any of its games lives in several shards."""
+    rooms: Rooms | None = None
+    """Its shards with rooms or lobbies, if any of its games lives in several shards; None from an
+    older node."""
 
 
 class Draining(BusMessage, frozen=True):
@@ -56,8 +57,6 @@ class ReadAhead(BusMessage, frozen=True):
 
 class HaveReadAhead(BusMessage, frozen=True):
     """The answer, once that is done, or has failed: it is only done to save time."""
-
-    is_done: bool
 
 
 class TakeShards(BusMessage, frozen=True):

@@ -81,11 +81,10 @@ class Residents(Protocol):
         """
         ...
 
-    async def read_ahead(self, shards: Sequence[int]) -> bool:
+    async def read_ahead(self, shards: Sequence[int]) -> None:
         """Read shards of another node that are about to come here, so that they open sooner.
 
-        Returns:
-            Whether it was done; it is not if they are too large.
+        Those that are too large are not read.
 
         Raises:
             ActorUnavailable: the database does not answer.

@@ -75,9 +75,9 @@ class WorldResidents:
         await self._storage.committer.flush()  # we may have owned them a moment ago
         await self._keeper.bring_up(list(epochs))
 
-    async def read_ahead(self, shards: Sequence[int]) -> bool:
+    async def read_ahead(self, shards: Sequence[int]) -> None:
         """See `Residents`."""
-        return await self._keeper.drafts.read(shards)
+        await self._keeper.drafts.read(shards)
 
     def tidy(self) -> None:
         """See `Residents`."""

@@ -131,7 +131,8 @@ async def test_a_shard_that_was_read_ahead_is_at_the_next_owner_as_it_is_now(
     async with open_node(here.node.memory, owns_all=False) as node:
         there = Household(node)
         await here.node.keeper.save([shard])
-        assert await there.residents.read_ahead([shard])
+        await there.residents.read_ahead([shard])
+        assert there.node.keeper.drafts.size
         there.residents.tidy()
         assert there.residents.is_empty(shard), "it is not there before it is handed over"
         newcomer = await come(arena)

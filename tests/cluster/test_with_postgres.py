@@ -63,8 +63,8 @@ class NoActors:
         self._storage.session.gain(dict(epochs))
         await self._storage.committer.flush()
 
-    async def read_ahead(self, shards: Sequence[int]) -> bool:
-        return True
+    async def read_ahead(self, shards: Sequence[int]) -> None:
+        pass
 
     def tidy(self) -> None:
         pass

@@ -235,13 +235,19 @@ async def test_the_card_game_is_written_and_no_client_receives_the_hand_of_anoth
         assert [len(hand) for hand in hands] == [5, 5]
         assert hands[0].isdisjoint(hands[1])
         winner = table.seats[await play(table)]
+        games = 1
         while not await is_the_losers_hand_hidden(table, winner):
+            assert (games := games + 1) <= GAMES_MAX
             winner.received.clear()
             table.host.act("deal")
             winner = table.seats[await play(table)]
         await wait_for_stat(winner, "cards_wins")
     follow(reader, blocks[4:], "9. See who has won")
     assert f'"player_id":{winner.player_id},' in reader.said
+
+
+GAMES_MAX = 5
+"""More long games than that do not come in a row."""
 
 
 async def is_the_losers_hand_hidden(table: Table, winner: Seat) -> bool:
@@ -373,7 +379,7 @@ async def test_the_arena_is_played_in_two_browsers(reader: Reader) -> None:
         received = await ann.received()
         assert received.count('"command":"places"') > 100
         connections = received.count('"type":"connected"')  # a busy browser may lose one
-        assert 1 <= received.count('"event":"state"') <= connections
+        assert 1 <= received.count('"event":"state"') <= connections <= 2
         assert received.count('"event":"delta"') > 1
         await cheat_in_the_console(bob, blocks)
         assert ann.errors + bob.errors == []

@@ -103,13 +103,13 @@ def _find_emptier(world: World, game_id: int, rooms: int) -> int | None:
     found: list[tuple[int, bool, int]] = []
     for shard in world.ledger.find_shards(game_id):
         is_here = world.serves(shard)
-        told = world.ledger.rooms_in[shard] if is_here else _ask_news(world, shard)
+        told = world.ledger.rooms_in[shard] if is_here else _find_told(world, shard)
         if told is not None and told <= rooms - FEWER_ROOMS_MIN:
             found.append((told, not is_here, shard))
     return min(found)[2] if found else None
 
 
-def _ask_news(world: World, shard: int) -> int | None:
+def _find_told(world: World, shard: int) -> int | None:
     """Return how many rooms another node has told of, None if it has not."""
     return None if world.others is None else world.others.count_rooms_in(shard)
 

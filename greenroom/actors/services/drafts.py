@@ -29,7 +29,8 @@ _logger = logging.getLogger(__name__)
 DRAFT_SECONDS: Final = 20.0
 """For how long a draft is kept. A hand-over that goes well takes less."""
 DRAFTS_BYTES_MAX: Final = 64 << 20
-"""Bytes of all drafts. A shard that holds more is read when it comes, as after a take-over."""
+"""Bytes of all drafts. A shard that holds more is read when it comes, as after a take-over. All of
+its rooms, or lobbies, are in memory for a moment before that is known, as they are then."""
 PAGE_PLAYERS: Final = 200
 PLACE_BYTES: Final = 2 << 10
 """Bytes that a room or lobby takes besides what is stored of it."""

@@ -22,6 +22,7 @@ from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.lobby.messages import PutOutOfLobby
 from greenroom.actors.player.messages import DescribePlayer
 from greenroom.actors.room.messages import PutOut
+from greenroom.actors.services.sweep import PLAYERS_BY_ID_MAX
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
@@ -30,8 +31,6 @@ Where = Literal["memory", "seat"]
 
 _logger = logging.getLogger(__name__)
 
-READ_AT_ONCE: Final = 100
-"""Rows of players that are read by one query."""
 SLICE: Final = 200
 """Players or rooms that are looked at before other tasks get their turn."""
 NAMED_MAX: Final = 20
@@ -195,8 +194,8 @@ async def _read_homes(world: World, player_ids: Collection[int]) -> dict[int, in
         return {}
     await world.wait_durable()
     ids, homes = list(player_ids), dict[int, int]()
-    for begin in range(0, len(ids), READ_AT_ONCE):
-        rows = await world.accounts.load_players_by_id(ids[begin : begin + READ_AT_ONCE])
+    for begin in range(0, len(ids), PLAYERS_BY_ID_MAX):
+        rows = await world.accounts.load_players_by_id(ids[begin : begin + PLAYERS_BY_ID_MAX])
         for row in rows:
             homes[row.player_id] = partition_of(world, row)
     return homes

@@ -156,15 +156,15 @@ class ShardKeeper:
 
         Cancellation ends the wait.
         """
-        left = self._find_under_way(shard)
+        left = self._list_under_way(shard)
         for _ in range(math.ceil(seconds_max / LOOK_SECONDS)):
             if not left:
                 return True
             await trio.sleep(LOOK_SECONDS)
-            left &= self._find_under_way(shard)
+            left &= self._list_under_way(shard)
         return not left
 
-    def _find_under_way(self, shard: int) -> set[object]:
+    def _list_under_way(self, shard: int) -> set[object]:
         world = self._world
         found = set[object]()
         for game_id in world.ledger.list_games_of(shard):

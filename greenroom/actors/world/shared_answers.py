@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from greenroom.actors.kernel.errors import StorageUnavailable
+
 Answer = TypeVar("Answer")
 
 WAIT_SECONDS_MAX: Final = 0.25
@@ -21,12 +23,13 @@ WAIT_SECONDS_MAX: Final = 0.25
 class _Run:
     """One run, and what it has brought."""
 
-    __slots__ = ("answer", "ended", "is_answered")
+    __slots__ = ("answer", "ended", "failure", "is_answered")
 
     def __init__(self) -> None:
         self.ended = trio.Event()
         self.is_answered = False
         self.answer: Any = None
+        self.failure: StorageUnavailable | None = None
 
 
 class SharedAnswers:
@@ -42,7 +45,11 @@ class SharedAnswers:
 
         Args:
             question: those who ask the same get the same. Nobody may change the answer.
-            ask: finds the answer. What it raises is for its caller alone, and others ask anew.
+            ask: finds the answer. If others do not answer in time, all who wait are told so. What
+                else it raises is for its caller alone, and the rest ask anew.
+
+        Raises:
+            StorageUnavailable: others do not answer in time.
 
         Cancellation: as that of `ask`. Those who wait ask for themselves.
         """
@@ -52,6 +59,8 @@ class SharedAnswers:
         run = self._waiting.get(question)
         if run is not None:
             await run.ended.wait()
+            if run.failure is not None:
+                raise run.failure.copy()
             return run.answer if run.is_answered else await ask()
         run = self._waiting[question] = _Run()
         try:
@@ -72,6 +81,9 @@ class SharedAnswers:
         try:
             answer = await ask()
             run.answer, run.is_answered = answer, True
+        except StorageUnavailable as failure:
+            run.failure = failure.copy()
+            raise
         finally:
             if self._running.get(question) is run:
                 del self._running[question]

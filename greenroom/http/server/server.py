@@ -104,7 +104,8 @@ class HttpServer:
             limits=self._limits,
             others=others,
         )
-        self._hypercorn = self._make_hypercorn()
+        self._hypercorn: HypercornServer | None = None
+        """There while it runs, if anything may need it."""
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()

@@ -197,6 +197,7 @@ async def test_what_begins_meanwhile_is_not_waited_for(
         nursery.start_soon(play_on)
         began = trio.current_time()
         assert await node.keeper.wait_idle(shard, 1.0)
+        assert 0 not in orders, "it was under way when the wait began"
         assert trio.current_time() - began < 0.1
         del node.studio._results[room_id]
 

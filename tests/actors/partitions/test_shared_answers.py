@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.world.shared_answers import WAIT_SECONDS_MAX, SharedAnswers
 
 
@@ -15,7 +16,7 @@ class Source:
     def __init__(self) -> None:
         self.shared = SharedAnswers()
         self.gates: list[trio.Event] = []
-        self.failing: set[int] = set()
+        self.failing: dict[int, Exception] = {}
         self.told: list[int] = []
 
     async def ask(self) -> int:
@@ -23,7 +24,7 @@ class Source:
         number = len(self.gates)
         await self.gates[-1].wait()
         if number in self.failing:
-            raise KeyError(number)
+            raise self.failing[number]
         return number
 
     async def get(self, question: str = "rooms") -> None:
@@ -81,7 +82,7 @@ async def test_other_questions_do_not_wait():
 
 async def test_a_run_that_fails_fails_for_its_own_caller_alone():
     source = Source()
-    source.failing = {2}
+    source.failing = {2: KeyError()}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(source.get)
         await wait_all_tasks_blocked()
@@ -100,6 +101,30 @@ async def test_a_run_that_fails_fails_for_its_own_caller_alone():
         await wait_all_tasks_blocked()
         source.gates[2].set()
     assert source.told == [1, 3]
+    assert source.is_empty
+
+
+async def test_if_others_do_not_answer_nobody_waits_for_them_twice():
+    source, failures = Source(), []
+    source.failing = {2: StorageUnavailable("another node does not answer")}
+
+    async def fail() -> None:
+        with pytest.raises(StorageUnavailable) as failure:
+            await source.get()
+        failures.append(failure.value)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(source.get)
+        await wait_all_tasks_blocked()
+        for _ in range(3):
+            nursery.start_soon(fail)
+        await wait_all_tasks_blocked()
+        for gate in source.gates:
+            gate.set()
+        await wait_all_tasks_blocked()
+        source.gates[1].set()
+    assert len(source.gates) == 2
+    assert len(set(map(id, failures))) == 3, "each has a traceback of its own"
     assert source.is_empty
 
 

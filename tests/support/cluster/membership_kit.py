@@ -230,10 +230,9 @@ class MemoryResidents:
         await self._node.gate()
         self.numbers.update(read)
 
-    async def read_ahead(self, shards: Sequence[int]) -> bool:
+    async def read_ahead(self, shards: Sequence[int]) -> None:
         await self.at_step("read ahead")
         self.read += shards
-        return True
 
     def tidy(self) -> None: ...
 
