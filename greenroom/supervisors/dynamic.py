@@ -200,7 +200,10 @@ class DynamicSupervisor(Generic[Role]):
             return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
-            if as_of is not None and (as_of != ownership.version or key in self._departed):
+            if key in self._departed:  # what was read may be older than its leaving: read anew
+                self.get_cell(key)
+                return Ref(self, key)
+            if as_of is not None and as_of != ownership.version:
                 return Ref(self, key)
             shard = actor.shard if shard is None else shard
             if shard is None or not ownership.owns(shard):

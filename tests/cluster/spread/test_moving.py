@@ -13,11 +13,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.actors.flows.ranking import FindTop, rank_players
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
-from greenroom.actors.player.messages import MovePlayer
+from greenroom.actors.player.messages import MovePlayer, Player
 from greenroom.actors.services.strays import find_strays
-from greenroom.actors.services.sweep import sweep
+from greenroom.actors.services.sweep import restore_online, sweep
 from greenroom.actors.world.departures import Departures
 from greenroom.cluster.asking import SECONDS_MAX, Asking
 
@@ -45,7 +46,10 @@ class Stage:
 
     async def move(self, client: Client, to: SpreadNode) -> None:
         """Have a player live on another node; the call for which they do is lost."""
-        source = self.spread.home_of(client)
+        await self.move_from(self.spread.home_of(client), client, to)
+
+    async def move_from(self, source: SpreadNode, client: Client, to: SpreadNode) -> None:
+        """Have a player of a node live on another one."""
         shards = self.spread.shards_of(client.arena)
         shard = next(filter(to.node.owned.owns, shards))
         await source.world.players.move(client.player_id, MovePlayer(shard), shard)
@@ -190,3 +194,30 @@ async def test_a_silent_node_has_calls_that_need_it_refused_whole_and_in_time(
     assert trio.current_time() - began < 1.0
     with pytest.raises(StorageUnavailable, match="try again"):
         await stage.ranks(1)
+
+
+@pytest.mark.parametrize("has_come_back", [False, True])
+async def test_a_bring_up_that_read_a_player_before_they_left_does_not_bring_back_what_it_read(
+    stage: Stage, autojump_clock: MockClock, has_come_back: bool
+):
+    one, two = stage.spread.nodes
+    player_id = stage.here.player_id
+    load_online_players = one.world.accounts.load_online_players
+
+    async def answer_late(*given: Any) -> list[Player]:
+        """Read, and answer once the player has left, and has maybe come back."""
+        players = await load_online_players(*given)
+        if any(player.player_id == player_id for player in players):
+            await stage.move(stage.here, two)
+            if has_come_back:
+                await trio.sleep(0.1)  # on a clock that jumps: until the other node has them
+                await stage.move_from(two, stage.here, one)
+        return players
+
+    owned = one.node.owned
+    with patch.object(one.world.accounts, "load_online_players", answer_late):
+        await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
+    await trio.sleep(0.1)  # on a clock that jumps
+    assert (one.world.players.find_active(player_id) is not None) == has_come_back
+    memory = stage.spread.memory
+    assert one.node.owned.owns(memory.shard_of_player(memory.players[player_id])) == has_come_back
