@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import crossing_pings
 import patient_clock
 import psycopg
 import pytest
@@ -31,6 +32,7 @@ if not seeds.GIVEN_SEED:
     seeds.ignore_loaded_modules()
 
 patient_clock.make_patient()
+crossing_pings.ignore_crossing_pings()
 server_kit.judges.append(judge)
 
 TEMPLATE = "migrated"

@@ -15,6 +15,7 @@ from greenroom.contract.realtime import ConnectedData, RefusedData
 
 try:
     import trio_websocket
+    import wsproto
 except ImportError:  # pragma: no cover (the extra is part of every environment for development)
     raise ImportError(
         "realtime needs trio-websocket: install greenroom with the extra, greenroom[client]"
@@ -69,6 +70,7 @@ class Connection:
         """Use a WebSocket; cancelling the scope cuts it off."""
         self._websocket = websocket
         self._scope = scope
+        self._closing: trio.CancelScope | None = None
 
     async def take(self) -> str | bytes:
         """Wait for the next message.
@@ -125,8 +127,13 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection, and wait a moment for the answer."""
-        with trio.move_on_after(CLOSE_SECONDS_MAX, shield=True):
+        with trio.move_on_after(CLOSE_SECONDS_MAX, shield=True) as self._closing:
             await self._websocket.aclose()
+
+    def note_end(self) -> None:
+        """Take note that nothing is read any more: an answer to the close frame will not come."""
+        if self._closing is not None:
+            self._closing.cancel()
 
 
 async def serve_connection(
@@ -150,7 +157,7 @@ async def serve_connection(
     server = token.realtime_server
     resource = "/?client=json&hints=1" + (f"&resume={resume}" if resume else "")
     stream = await _dial(server, tls)
-    failure, is_open = "the server has not answered the handshake", False
+    failure, connection = "the server has not answered the handshake", None
     try:
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(CONNECT_SECONDS_MAX) as patience:
@@ -163,17 +170,21 @@ async def serve_connection(
                     extra_headers=[(b"X-Realtime-Token", token.token.encode())],
                     max_message_size=MESSAGE_BYTES_MAX,
                 )
-                is_open = True
-                task_status.started(Connection(websocket, nursery.cancel_scope))
-            if is_open:
+                connection = Connection(websocket, nursery.cancel_scope)
+                task_status.started(connection)
+            if connection is not None:
                 stream.on_end = _do_nothing
                 await trio.sleep_forever()
             nursery.cancel_scope.cancel()
     except* trio_websocket.ConnectionRejected as rejected:
         failure = f"the handshake was refused: {rejected.exceptions[0]}"
+    except* wsproto.utilities.LocalProtocolError:
+        pass  # a ping crossed the close frame, and the library cannot answer it any more
     finally:
+        if connection is not None:
+            connection.note_end()
         await trio.aclose_forcefully(stream)
-    if not is_open:
+    if connection is None:
         raise ConnectionFailed(failure, was_sent=True)
 
 
