@@ -111,7 +111,7 @@ class ShardKeeper:
         drop_own_copies(self._world, shards)
         for game_id, partitions in self._world.ledger.spread.items():
             if not set(shards).isdisjoint(partitions):
-                self._world.leaderboards.forget_game(game_id)  # to be ranked with these, too
+                self._world.leaderboards.forget_ranks(game_id)  # it must rank these, too
         ownership = self._world.ownership
         guard = EpochGuard(ownership, None if ownership is None else shards)
         drafts = self.drafts.take(shards)
@@ -203,6 +203,8 @@ class ShardKeeper:
         world.player_index.forget_departures(player_ids)
         world.rooms.index.forget_freeings(player_ids)
         for game_id in game_ids:
+            world.leaderboards.forget_ranks(game_id)
+        for game_id in gone:
             world.leaderboards.forget_game(game_id)
         self.places.forget(shard)
         self.usage.let_go(gone)

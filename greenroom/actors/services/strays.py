@@ -61,7 +61,7 @@ async def find_strays(world: World) -> None:
         for game_id, shards in world.ledger.spread.items()
     }
     for game_id in [game_id for game_id, shards in own.items() if shards]:
-        world.leaderboards.forget_game(game_id)
+        world.leaderboards.forget_ranks(game_id)
     shards = {shard for some in own.values() for shard in some}
     if shards:
         await restore_online(world, EpochGuard(ownership, shards))

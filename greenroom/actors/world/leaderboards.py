@@ -285,6 +285,13 @@ class Leaderboards:
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted, or that is another node's now."""
         self._movers.forget_game(game_id)
+        self.forget_ranks(game_id)
+
+    def forget_ranks(self, game_id: int) -> None:
+        """Forget the indexes of a game: they must be built of other players from now on.
+
+        Who has just left or come is still told, for other nodes may rank them as well.
+        """
         self._unread.forget_game(game_id)
         self._boards.forget_game(game_id)
         self._give_up_waiting(game_id)

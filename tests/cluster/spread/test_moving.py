@@ -116,6 +116,18 @@ async def test_whoever_has_moved_is_ranked_once_while_both_nodes_have_them(
         await trio.sleep(3.0)
 
 
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_node_that_gets_a_partition_still_tells_who_has_just_come(
+    stage: Stage, autojump_clock: MockClock, at: int
+):
+    await stage.move(stage.here, stage.spread.nodes[1])
+    await trio.sleep(0.1)  # on a clock that jumps
+    node = stage.spread.nodes[1].node
+    shards = filter(node.owned.owns, stage.spread.shards_of(stage.here.arena))
+    await node.keeper.bring_up([next(shards)])
+    assert await stage.ranks(at) == ([stage.here.player_id, stage.there.player_id], 2)
+
+
 async def test_a_score_that_has_changed_since_the_move_is_the_one_that_counts(
     stage: Stage, autojump_clock: MockClock
 ):
