@@ -30,6 +30,8 @@ from sim_mutations import MUTATIONS  # noqa: E402
 from sim_run import SECONDS, run_seed  # noqa: E402
 
 SEEDS = 100
+PROGRESS_SEEDS = 50
+"""After how many seeds a line says how far it is."""
 SEEDS_A_MUTATION = 20
 """A defect must be found within so many seeds."""
 
@@ -86,6 +88,12 @@ def search(pool: Pool, first: int, given: argparse.Namespace) -> int:
             print(f"seed {outcome[0]}: {outcome[1].get('digest')}", flush=True)
         if outcome[2] is not None:
             print(f"seed {outcome[0]}: {outcome[2]}", flush=True)
+        if len(outcomes) % PROGRESS_SEEDS == 0:
+            failed = sum(failure is not None for _, _, failure in outcomes)
+            took = time.monotonic() - began
+            print(
+                f"{len(outcomes)} of {len(jobs)} seeds, {failed} failed, {took:.0f} s", flush=True
+            )
     text = report(first, given.seconds, outcomes, time.monotonic() - began)
     print(text)
     if given.report is not None:

@@ -119,9 +119,9 @@ class SharedPlan:
 
 
 def _unsaved(node: SimNode) -> int:
-    """Return how many calls a node has counted and not written."""
+    """Return how many calls a node has counted and not written, or not even begun to."""
     parts = node.keeper.usage._parts
-    held = [*parts._parts.values(), *parts._left]
+    held = [*parts._list_own(), *parts._left]
     return sum(max(0, parts._make_row(part).calls - part.saved.calls) for part in held)
 
 
