@@ -9,8 +9,11 @@ With floods, one address does what costs the server most, each kind alone and th
 from an address of its own. All limits are the defaults. Players do all that players do, look at the
 game's leaderboard, which is in use, and read the reference.
 
+In the row `beside`, all floods go to another server on the same core. So it says what players would
+notice of the floods if the operating system alone divided the core between them.
+
 `--quick` leaves the connections out, and measures sooner after a flood has begun. `--only` names
-what is to be measured: modes of connections, floods, `nobody`, `all`.
+what is to be measured: modes of connections, floods, `nobody`, `all`, `beside`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ import statistics
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -71,6 +76,11 @@ FLOODS = {
     "settings": Flood("SETTINGS frames of HTTP/2", 1),
     "streams": Flood("64 streams at once of a path that does not exist, over HTTP/2", 64),
 }
+BESIDE = "beside"
+TOGETHER = {
+    "all": "all of these at once",
+    BESIDE: "the same, but they flood another server on the same core",
+}
 P99_MS_MAX = 50
 """For honest players, whatever the others do."""
 RESIDENT_MIB_MAX = 512
@@ -91,12 +101,13 @@ def measure(run: Run) -> str:
     Raises:
         SystemExit: a part is named that there is not.
     """
-    unknown = run.only - {"all", *MODES, *FLOODS}
+    known_parts = (*TOGETHER, *MODES, *FLOODS)
+    unknown = run.only - {*known_parts}
     if unknown:
-        known = ", ".join(("all", *MODES, *FLOODS))
+        known = ", ".join(known_parts)
         raise SystemExit(f"no such part of press: {', '.join(unknown)}; known: {known}")
     parts = [measure_connections] if _wants_connections(run) else []
-    if not run.only or run.only & {"nobody", "all", *FLOODS}:
+    if not run.only or run.only & {"nobody", *TOGETHER, *FLOODS}:
         parts.append(measure_floods)
     return "\n\n".join(part(run) for part in parts)
 
@@ -124,18 +135,19 @@ def measure_floods(run: Run) -> str:
     for name, floods in {
         "nobody": [],
         **{each: [each] for each in FLOODS},
-        "all": [*FLOODS],
+        **{each: [*FLOODS] for each in TOGETHER},
     }.items():
         if not run.wants(name):
             continue
         run.say(name)
-        found[name] = [flood(run, floods) for _ in range(run.rounds)]
+        found[name] = [flood(run, floods, is_beside=name == BESIDE) for _ in range(run.rounds)]
         lines.append(_row(name, found[name]))
     return "\n".join([*lines, "", *_verdict(found)])
 
 
 def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
     """Say what is asked for, and which floods keep to it, by their medians."""
+    found = {name: rounds for name, rounds in found.items() if name != BESIDE} or found
     p99_ms = {
         name: max(statistics.median(each.p99_ms[kind] for each in rounds) for kind in HONEST)
         for name, rounds in found.items()
@@ -164,7 +176,7 @@ def _share(found: dict[str, list[Flooded]]) -> str:
 
 
 def _row(name: str, rounds: list[Flooded]) -> str:
-    about = FLOODS[name].about if name in FLOODS else ""
+    about = FLOODS[name].about if name in FLOODS else TOGETHER.get(name, "")
     cells = (
         f"{name}: {about}" if about else name,
         spread((each.sent for each in rounds), ",.0f"),
@@ -197,9 +209,15 @@ class Flooded(NamedTuple):
     """The part of a core that the generators of the floods took."""
 
 
-def flood(run: Run, names: list[str]) -> Flooded:
-    """Flood a fresh server; return what the floods got, and the players."""
-    with processes.greenroom("greenroom", settings=FLOOD_SETTINGS) as target:
+def flood(run: Run, names: list[str], *, is_beside: bool) -> Flooded:
+    """Flood a fresh server; return what the floods got, and the players.
+
+    With `is_beside`, the players are at another one.
+    """
+    with ExitStack() as servers:
+        opened = partial(processes.greenroom, "greenroom", settings=FLOOD_SETTINGS)
+        target = servers.enter_context(opened())
+        victim = servers.enter_context(opened()) if is_beside else target
         key = ("-H", f"X-Api-Token: {target.api_token}", "-H", "Content-Type: application/json")
         processes.request(
             run.program,
@@ -218,8 +236,8 @@ def flood(run: Run, names: list[str]) -> Flooded:
         watch.start()
         floods = [
             _start(
-                *(str(run.program), "press", "-url", target.url, "-ws", target.realtime_url),
-                *("-key", target.api_token, "-mode", name, "-c", str(FLOODS[name].connections)),
+                *(str(run.program), "press", "-url", victim.url, "-ws", victim.realtime_url),
+                *("-key", victim.api_token, "-mode", name, "-c", str(FLOODS[name].connections)),
                 *("-rate", str(FLOODS[name].rate), "-from", f"127.0.1.{number}"),
                 *("-d", f"{seconds}s"),
                 niceness=FLOOD_NICENESS,

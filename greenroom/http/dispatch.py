@@ -377,6 +377,9 @@ class Dispatcher:
                 again = partial(route.authenticate, world, endpoint.texts, request)
                 caller = await self._try_again(refusal, answers, again)
         tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
+        turns = self._limits.turns
+        if turns.is_on and isinstance(caller, PlayerCaller):
+            turns.note_player(address_key(request.address), caller.player_id)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:
                 return too_many
@@ -417,7 +420,6 @@ class Dispatcher:
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
-        turns = self._limits.turns
         if turns.is_on and not turns.take(key := address_key(request.address)):
             await turns.wait(key)  # what is large takes milliseconds to encode
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode

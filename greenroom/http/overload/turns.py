@@ -7,6 +7,9 @@ the processor time that it has used, and each pass pays off a part. The parts of
 `OWED_SECONDS` is read again only when that is paid off. Nobody else waits. If nothing else is to be
 done, a pass takes microseconds, and so does the wait.
 
+An address has a part for each player whose good token has come from it, up to `PARTS_MAX`. So the
+players behind one address do not share the part of a single client.
+
 A request that has waited too long for its turn is refused: as under any overload, soon and cheaply.
 """
 
@@ -18,12 +21,14 @@ from typing import Any, Final
 
 import trio
 
-WAITING_SECONDS: Final = 0.006
+WAITING_SECONDS: Final = 0.003
 """Seconds of processor time of a pass for all who wait, together."""
-PART_SECONDS_MIN: Final = 0.0001
+PART_SECONDS_MIN: Final = 0.00005
 """Seconds of a pass that each of them has in any case. An address that uses less than a hundredth
 of the processor never waits. So a crowd of many addresses is refused, not delayed."""
-OWED_SECONDS: Final = 0.005
+PARTS_MAX: Final = 16
+"""Parts of one address at most. Whoever registers many players from it has no more."""
+OWED_SECONDS: Final = 0.002
 """Seconds that an address may owe and need not wait: a burst of some calls."""
 OWED_SECONDS_MAX: Final = 0.1
 """More is forgotten."""
@@ -46,10 +51,13 @@ KEYS_MAX: Final = 4096
 class _Account:
     """The debt of an address, and the usual cost of its turns."""
 
-    __slots__ = ("owed", "prepaid", "spent", "turns")
+    __slots__ = ("owed", "parts", "players", "prepaid", "spent", "turns")
 
     def __init__(self) -> None:
         self.owed = 0.0
+        self.parts = 1
+        self.players = set[int]()
+        """Some of those who have called since the parts were last counted, `PARTS_MAX` at most."""
         self.prepaid = 0.0
         """Seconds of what is owed that turns are yet to use."""
         self.spent = 0.0
@@ -72,6 +80,11 @@ class _Account:
         if self.turns >= TURNS_KEPT:
             self.turns //= 2
             self.spent /= 2
+
+    def count_parts(self) -> None:
+        """Have as many parts as players have called since the last time."""
+        self.parts = max(len(self.players), 1)
+        self.players.clear()
 
 
 class AddressTurns:
@@ -122,14 +135,25 @@ class AddressTurns:
             account = self._accounts[key] = _Account()
         return account
 
+    def note_player(self, key: str, player_id: int) -> None:
+        """Take note that a player has called from an address, with a good token."""
+        account = self._find_account(key)
+        if account is not None and len(account.players) < PARTS_MAX:
+            account.players.add(player_id)
+            account.parts = max(account.parts, len(account.players))
+
     def begin_pass(self) -> None:
-        """Pay off a part of what each address owes."""
-        part = max(WAITING_SECONDS / max(len(self._queues), 1), PART_SECONDS_MIN)
-        for account in self._accounts.values():
-            account.owed = max(account.owed - part, 0.0)
+        """Pay off what each address owes, as far as its parts of the pass go."""
+        accounts = self._accounts
+        waiting = sum([accounts[key].parts if key in accounts else 1 for key in self._queues])
+        part = max(WAITING_SECONDS / max(waiting, 1), PART_SECONDS_MIN)
+        for account in accounts.values():
+            account.owed = max(account.owed - part * account.parts, 0.0)
         self._passes += 1
         if not self._passes % PASSES_KEPT:
-            self._accounts = {key: each for key, each in self._accounts.items() if each.owed}
+            self._accounts = {key: each for key, each in accounts.items() if each.owed}
+            for account in self._accounts.values():
+                account.count_parts()
 
     def take(self, key: str) -> bool:
         """Take a turn of an address; return whether there was one, or it must be waited for.

@@ -6,8 +6,10 @@ from collections import Counter
 
 import pytest
 import trio
+from dispatch_kit import DispatchKit
 from http_kit import Echo, Running, read_all, replies, serving
 from trio.testing import MockClock, wait_all_tasks_blocked
+from world_kit import open_arena
 
 from greenroom.http.overload import turns
 from greenroom.http.overload.cpu_shares import CpuShares
@@ -18,6 +20,7 @@ from greenroom.http.overload.turns import (
     OWED_SECONDS,
     OWED_SECONDS_MAX,
     PART_SECONDS_MIN,
+    PARTS_MAX,
     PASSES_KEPT,
     TURNS_KEPT,
     WAIT_SECONDS_MAX,
@@ -111,6 +114,51 @@ async def test_those_who_wait_have_one_part_of_a_pass_together(autojump_clock: M
         of_all.begin_pass()
         assert before - owed(of_all, floods[0]) == pytest.approx(PART_SECONDS_MIN)
         of_all.stop()
+
+
+async def test_an_address_has_a_part_for_each_of_its_players(autojump_clock: MockClock) -> None:
+    of_all = owing("school", "flood")
+    async with trio.open_nursery() as nursery:
+        for key in ("school", "flood"):
+            nursery.start_soon(of_all.wait, key)
+        await wait_all_tasks_blocked()
+        for player_id in (1, 2, 3, 3):
+            of_all.note_player("school", player_id)
+        of_all.begin_pass()
+        paid = {key: OWED_SECONDS_MAX - owed(of_all, key) for key in ("school", "flood")}
+        assert paid["school"] == pytest.approx(WAITING_SECONDS * 3 / 4)
+        assert paid["flood"] == pytest.approx(WAITING_SECONDS / 4)
+        of_all.stop()
+
+
+def test_the_parts_of_an_address_have_a_bound_and_are_counted_anew() -> None:
+    of_all = owing("crowd")
+    for player_id in range(1000):
+        of_all.note_player("crowd", player_id)
+    account = of_all._accounts["crowd"]
+    assert account.parts == len(account.players) == PARTS_MAX
+    for parts in (PARTS_MAX, 1):
+        for _ in range(PASSES_KEPT):
+            of_all.charge("crowd", OWED_SECONDS_MAX)
+            of_all.begin_pass()
+        assert account.parts == parts
+    for number in range(KEYS_MAX):
+        of_all.charge(f"address {number}", 0.001)
+    of_all.note_player("one more", 1)
+    assert len(of_all._accounts) == KEYS_MAX
+
+
+async def test_only_players_with_a_good_token_count(autojump_clock: MockClock) -> None:
+    async with open_arena() as arena:
+        kit = DispatchKit(arena)
+        of_all, who = kit.limits.turns, ("POST", "/api/who.php/am/i")
+        tokens = [(await kit.register(name))[1] for name in ("Ada", "Bob")]
+        await kit.answer(*who, token=tokens[0], address=HONEST)
+        assert not of_all._accounts, "nobody takes turns"
+        of_all.start()
+        for token in (*tokens, tokens[0][:-1] + "x", None):
+            await kit.answer(*who, token=token, address=HONEST)
+        assert of_all._accounts[HONEST].parts == 2
 
 
 async def test_a_pass_has_as_many_turns_of_an_address_as_are_paid_for(
