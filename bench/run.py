@@ -24,6 +24,7 @@ import join_rate
 import lobby_start
 import machine
 import mixed
+import one_game
 import overload
 import overview
 import pairs
@@ -56,6 +57,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     arenas.SCENARIO,
     churn.SCENARIO,
     cluster.SCENARIO,
+    one_game.SCENARIO,
     overload.SCENARIO,
     press.SCENARIO,
     pairs.SCENARIO,

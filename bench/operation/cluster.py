@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,7 +29,9 @@ from scenario import Run, Scenario, spread
 
 from greenroom.control.admin.cluster_messages import ListedNode
 
-WAYS: dict[str, tuple[int, dict[str, str]]] = {
+Ways = dict[str, tuple[int, dict[str, str]]]
+"""What is measured: the number of workers, and settings."""
+WAYS: Ways = {
     "one process": (1, {}),
     "two workers": (2, {}),
     "two, connections stay": (2, departures.STAY),
@@ -42,8 +44,10 @@ MIXED_PLAYERS, MIXED_RATE = 1_000, 8_000
 """It is more than two cores answer, so what is answered is what can be."""
 MIXED = f"mixed, {MIXED_RATE:,} a second offered"
 
-Figures = dict[tuple[str, str], list[tuple[float, float]]]
-"""Call and way → answers a second, and a CPU-second of the server's processes; by round."""
+Rounds = list[tuple[float, float]]
+"""Answers a second, and a CPU-second of the server's processes; by round."""
+Figures = dict[tuple[str, str], Rounds]
+"""By call and way."""
 
 
 def measure(run: Run) -> str:
@@ -60,10 +64,19 @@ def measure(run: Run) -> str:
         "restarts": departures.measure_restarts,
         "nats": nats_failover.measure,
     }
+    return measure_parts(run, parts)
+
+
+def measure_parts(run: Run, parts: Mapping[str, Callable[[Run], str]]) -> str:
+    """Measure the parts that are wanted.
+
+    Raises:
+        SystemExit: a part is named that there is not.
+    """
     unknown = run.only - parts.keys()
     if unknown:
         named = f"{', '.join(sorted(unknown))}; known: {', '.join(parts)}"
-        raise SystemExit(f"no such part of cluster: {named}")
+        raise SystemExit(f"no such part of {run.title}: {named}")
     return "\n\n".join(told(run, name, parts[name]) for name in parts if run.wants(name))
 
 
@@ -82,34 +95,44 @@ def told(run: Run, name: str, part: Callable[[Run], str]) -> str:
 
 def measure_answers(run: Run) -> str:
     """Measure one process and two workers by turns."""
-    figures: Figures = defaultdict(list)
-    for number in range(1, run.rounds + 1):
-        for way, (workers, settings) in WAYS.items():
-            run.say(f"round {number} of {run.rounds}: {way}")
-            with crew.running(workers, **settings) as (server, folder):
-                games = server.games(GAMES)
-                for name, answers, cpu_seconds in answers_of(run, server.target, games, folder):
-                    figures[name, way].append((answers, answers / cpu_seconds))
     lines = [
         f"{GAMES} games, half of them on each of two workers; {CONNECTIONS} connections in a",
         "closed loop, each of one player. The ratios are those to one process, by the wall clock",
         "and by CPU. If connections stay (`connections_move = false`), every second call is passed",
         "on.",
+    ]
+    return answers_by_way(run, WAYS, GAMES, lines)
+
+
+def answers_by_way(run: Run, ways: Ways, games: int, about: list[str]) -> str:
+    """Measure servers by turns; the first way is what the others are compared with."""
+    figures: Figures = defaultdict(list)
+    for number in range(1, run.rounds + 1):
+        for way, (workers, settings) in ways.items():
+            run.say(f"round {number} of {run.rounds}: {way}")
+            with crew.running(workers, **settings) as (server, folder):
+                placed = server.games(games) if games > 1 else [server.any_game()]
+                for name, answers, cpu_seconds in answers_of(run, server.target, placed, folder):
+                    figures[name, way].append((answers, answers / cpu_seconds))
+    lines = [
+        *about,
         "",
         "| call | what | answers a second | a CPU-second | ratios |",
         "|---|---|---|---|---|",
     ]
+    base = next(iter(ways))
     for name in dict.fromkeys(name for name, _ in figures):
-        for way in WAYS:
+        for way in ways:
             cells = [spread(each) for each in zip(*figures[name, way], strict=True)]
-            lines.append(f"| {name} | {way} | {' | '.join(cells)} | {ratios(figures, name, way)} |")
+            ratio = ratios(figures[name, base], figures[name, way])
+            lines.append(f"| {name} | {way} | {' | '.join(cells)} | {ratio} |")
     return "\n".join(lines)
 
 
-def ratios(figures: Figures, name: str, way: str) -> str:
-    """Return the medians of one way, as ratios to those of one process."""
-    one, other = (list(zip(*figures[name, each], strict=True)) for each in (next(iter(WAYS)), way))
-    wall, cpu = (statistics.median(other[n]) / statistics.median(one[n]) for n in (0, 1))
+def ratios(base: Rounds, other: Rounds) -> str:
+    """Return the medians of one way, as ratios to those of another."""
+    pairs = zip(zip(*other, strict=True), zip(*base, strict=True), strict=True)
+    wall, cpu = (statistics.median(ours) / statistics.median(theirs) for ours, theirs in pairs)
     return f"{wall:.2f}, {cpu:.2f}"
 
 

@@ -54,6 +54,11 @@ class BenchCrew:
         share = count // len(nodes)
         return [game for number in range(share) for game in (made[n][number] for n in nodes)]
 
+    def any_game(self) -> PlacedGame:
+        """Make a game, wherever it is at home."""
+        keys = call(self._socket, CreateGame(game="bench", owner="local"))
+        return PlacedGame(keys.api_token, 0)
+
     def _node_of(self, game_id: int) -> int:
         """Return the node that has a game, as the database says."""
         with psycopg.connect(self._database_url) as connection:
@@ -61,6 +66,17 @@ class BenchCrew:
                 "SELECT s.node_id FROM games g JOIN shards s ON s.shard = g.shards[1]"
                 " WHERE g.game_id = %s",
                 (game_id,),
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def shard_of(self, player_id: int) -> int:
+        """Return the shard where a player lives, as the database says."""
+        with psycopg.connect(self._database_url) as connection:
+            row = connection.execute(
+                "SELECT coalesce(p.shard, g.shards[1]) FROM players p JOIN games g USING (game_id)"
+                " WHERE p.player_id = %s",
+                (player_id,),
             ).fetchone()
         assert row is not None
         return int(row[0])

@@ -1,0 +1,173 @@
+"""Measure one game whose partitions are on several workers: what it answers, and a join.
+
+- **answers**: one process, two workers and four, with connections that move to the worker of their
+  player, and with connections that stay.
+- **joins**: players join rooms of their own partition, of another one of their worker, and of the
+  other worker.
+
+`--only` takes these names.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import statistics
+import time
+from collections import defaultdict
+from contextlib import closing
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import cluster
+import crew
+import departures
+from scenario import Run, Scenario, spread
+
+AUTO: Final = {"partitions_per_game": "auto"}
+WAYS: cluster.Ways = {
+    "one process": (1, {}),
+    "two workers": (2, AUTO),
+    "two, connections stay": (2, AUTO | departures.STAY),
+    "four workers": (4, AUTO),
+    "four, connections stay": (4, AUTO | departures.STAY),
+}
+JOINS, JOINS_QUICK = 100, 10
+"""Of each kind in a round."""
+KINDS: Final = (
+    "in their own partition",
+    "in another partition of their worker",
+    "on the other worker",
+)
+GUESTS_A_JOIN: Final = len(KINDS)
+HOSTS: Final = 32
+"""Hosts who register at a worker: its partitions are taken in turn, and each has some."""
+SECONDS_MAX: Final = 30.0
+AIM_MS: Final = 5.0
+SHARD_DIGITS: Final = 3
+"""Hexadecimal digits of an id that name its shard."""
+
+
+def measure(run: Run) -> str:
+    """Measure and tell.
+
+    Raises:
+        SystemExit: a part is named that there is not.
+    """
+    return cluster.measure_parts(run, {"answers": measure_answers, "joins": measure_joins})
+
+
+def measure_answers(run: Run) -> str:
+    """Measure one game on one process, two workers and four by turns."""
+    about = [
+        "One game, whose partitions and players are on all workers (`partitions_per_game = auto`).",
+        f"{cluster.CONNECTIONS} connections in a closed loop, each of one player. The ratios are",
+        "those to one process, by the wall clock and by CPU. If connections stay, only those calls",
+        "need no hop that happen to reach their player's worker: a half of two, a quarter of four.",
+    ]
+    return cluster.answers_by_way(run, WAYS, 1, about)
+
+
+def measure_joins(run: Run) -> str:
+    """Measure joins, one after the other."""
+    medians: dict[str, list[float]] = defaultdict(list)
+    count = JOINS_QUICK if run.is_quick else JOINS
+    for number in range(1, run.rounds + 1):
+        run.say(f"round {number} of {run.rounds}: joins")
+        with crew.running(2, **AUTO, **departures.STAY) as (server, _):
+            for kind, times in _join_all(server, count).items():
+                medians[kind].append(1_000 * statistics.median(times))
+    lines = [
+        f"{count:,} players of each kind join a room, one after the other, while the",
+        f"server has nothing else to do. Asked for: {AIM_MS:.0f} ms between partitions.",
+        "",
+        "| a room | median ms |",
+        "|---|---|",
+        *(f"| {kind} | {spread(medians[kind], '.1f')} |" for kind in KINDS),
+    ]
+    return "\n".join(lines)
+
+
+def _join_all(server: crew.BenchCrew, count: int) -> dict[str, list[float]]:
+    """Return the seconds that joins of each kind took, as clients of the first worker see them."""
+    game = server.any_game()
+    here, there = (_Caller(str(node.own_http), game.key) for node in server.nodes())
+    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    with closing(here), closing(there):
+        rooms = _rooms_by_shard(here)
+        others = [*_rooms_by_shard(there).values()]
+        for number in range(GUESTS_A_JOIN * count):
+            guest = here.register()
+            own = server.shard_of(guest.player_id)
+            choices = {
+                KINDS[0]: [room for shard, room in rooms.items() if shard == own],
+                KINDS[1]: [room for shard, room in rooms.items() if shard != own],
+                KINDS[2]: others,
+            }
+            kind = KINDS[number % len(KINDS)]
+            if choices[kind]:
+                times[kind].append(here.join(guest, choices[kind][number % len(choices[kind])]))
+    return times
+
+
+class _Player(NamedTuple):
+    player_id: int
+    token: str
+
+
+class _Caller:
+    """A client of one worker, over a connection that stays."""
+
+    def __init__(self, url: str, key: str) -> None:
+        host, port = urlsplit(url).hostname, urlsplit(url).port
+        assert host is not None
+        self._connection = http.client.HTTPConnection(host, port, timeout=SECONDS_MAX)
+        self._key = key
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def register(self) -> _Player:
+        """Register a player, who lives on this worker then."""
+        made = self._post("/api/game_players.php/register", {"player_name": "Ada"})
+        return _Player(int(made["player_id"]), str(made["private_key"]))
+
+    def open_room(self, host: _Player) -> str:
+        """Make a room of a player's; return its id."""
+        room = {"room_name": "Den", "max_players": 16}
+        return str(self._post("/api/game_room.php/create", room, host)["room_id"])
+
+    def join(self, guest: _Player, room_id: str) -> float:
+        """Have a player join a room, and leave it; return the seconds of the first."""
+        began = time.perf_counter()
+        self._post(f"/api/game_room.php/{room_id}/join", {}, guest)
+        seconds = time.perf_counter() - began
+        self._post("/api/game_room.php/leave", {}, guest)
+        return seconds
+
+    def _post(self, path: str, body: dict[str, Any], player: _Player | None = None) -> Any:
+        heads = {"X-Api-Token": self._key, "Content-Type": "application/json"}
+        if player is not None:
+            heads["X-Game-Player-Token"] = player.token
+        self._connection.request("POST", path, json.dumps(body), heads)
+        response = self._connection.getresponse()
+        text = response.read()
+        if response.status != http.client.OK:
+            raise RuntimeError(f"{path}: {response.status} {text.decode()}")
+        return json.loads(text)
+
+
+def _rooms_by_shard(caller: _Caller) -> dict[int, str]:
+    """Make rooms in the partitions of a worker; return one of each."""
+    rooms = (caller.open_room(caller.register()) for _ in range(HOSTS))
+    return {int(room_id[:SHARD_DIGITS], 16): room_id for room_id in rooms}
+
+
+SCENARIO = Scenario(
+    "one-game",
+    "one game on several workers: answers, and joins between its partitions",
+    measure,
+    is_default=False,
+    minutes=12,
+)
