@@ -15,7 +15,7 @@ from greenroom.contract.realtime import ConnectedData, RefusedData
 
 try:
     import trio_websocket
-    import wsproto
+    from wsproto.utilities import LocalProtocolError
 except ImportError:  # pragma: no cover (the extra is part of every environment for development)
     raise ImportError(
         "realtime needs trio-websocket: install greenroom with the extra, greenroom[client]"
@@ -178,7 +178,7 @@ async def serve_connection(
             nursery.cancel_scope.cancel()
     except* trio_websocket.ConnectionRejected as rejected:
         failure = f"the handshake was refused: {rejected.exceptions[0]}"
-    except* wsproto.utilities.LocalProtocolError:
+    except* LocalProtocolError:
         pass  # a ping crossed the close frame, and the library cannot answer it any more
     finally:
         if connection is not None:
