@@ -21,14 +21,14 @@ from typing import Any, Final
 
 import trio
 
-WAITING_SECONDS: Final = 0.003
+WAITING_SECONDS: Final = 0.0015
 """Seconds of processor time of a pass for all who wait, together."""
 PART_SECONDS_MIN: Final = 0.00005
 """Seconds of a pass that each of them has in any case. An address that uses less than a hundredth
 of the processor never waits. So a crowd of many addresses is refused, not delayed."""
 PARTS_MAX: Final = 16
 """Parts of one address at most. Whoever registers many players from it has no more."""
-OWED_SECONDS: Final = 0.002
+OWED_SECONDS: Final = 0.001
 """Seconds that an address may owe and need not wait: a burst of some calls."""
 OWED_SECONDS_MAX: Final = 0.1
 """More is forgotten."""
