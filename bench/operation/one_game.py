@@ -33,7 +33,7 @@ WAYS: cluster.Ways = {
     "four, connections stay": (4, AUTO | departures.STAY),
 }
 JOINS, JOINS_QUICK = 100, 10
-"""Of each kind in a round."""
+"""Joins of each kind in a round."""
 KINDS: Final = (
     "in their own partition",
     "in another partition of their worker",

@@ -120,9 +120,9 @@ def measure_floods(run: Run) -> str:
     """Let each flood come alone, then all at once."""
     lines = [
         (
-            f"Players ({RATE_MIXED} calls a second of all kinds by {PLAYERS_MIXED}, {RATE_BOARD} "
-            f"looks at a leaderboard, {RATE_PAGES} at the reference), while another address "
-            "floods; limits are the defaults:"
+            f"{PLAYERS_MIXED} players make {RATE_MIXED} calls a second of all kinds. They look "
+            f"{RATE_BOARD} times at a leaderboard, and {RATE_PAGES} times at the reference. "
+            "Meanwhile another address floods. Limits are the defaults:"
         ),
         "",
         (

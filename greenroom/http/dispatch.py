@@ -377,8 +377,7 @@ class Dispatcher:
                 again = partial(route.authenticate, world, endpoint.texts, request)
                 caller = await self._try_again(refusal, answers, again)
         tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
-        turns = self._limits.turns
-        if turns.is_on and isinstance(caller, PlayerCaller):
+        if (turns := self._limits.turns).is_on and isinstance(caller, PlayerCaller):
             turns.note_player(address_key(request.address), caller.player_id)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:

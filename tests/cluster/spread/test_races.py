@@ -1,4 +1,4 @@
-"""Whoever calls two nodes at the same moment gets nothing that one node would refuse."""
+"""Calls that reach several nodes at the same moment get nothing that one node would refuse."""
 
 from __future__ import annotations
 
