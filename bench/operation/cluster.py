@@ -30,7 +30,7 @@ from scenario import Run, Scenario, spread
 from greenroom.control.admin.cluster_messages import ListedNode
 
 Ways = dict[str, tuple[int, dict[str, str]]]
-"""What is measured: the number of workers, and settings."""
+"""Servers to measure: the number of workers of each, and its settings."""
 WAYS: Ways = {
     "one process": (1, {}),
     "two workers": (2, {}),

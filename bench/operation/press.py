@@ -121,7 +121,7 @@ def measure_floods(run: Run) -> str:
     lines = [
         (
             f"{PLAYERS_MIXED} players make {RATE_MIXED} calls a second of all kinds. They look "
-            f"{RATE_BOARD} times at a leaderboard, and {RATE_PAGES} times at the reference. "
+            f"{RATE_BOARD} times at a leaderboard, and {RATE_PAGES} times at the reference.\n"
             "Meanwhile another address floods. Limits are the defaults:"
         ),
         "",
@@ -164,7 +164,7 @@ def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
         f"| at most {RESIDENT_MIB_MAX} MiB resident | {resident / (1 << 20):.0f} MiB at most |",
         "",
         (
-            "The floods run on the core that the players and Postgres share. Their generators take "
+            "The floods run on the core that the players and Postgres share.\nTheir generators take "
             f"{_share(found)} of it at most, and the server's own core is free of them."
         ),
     ]
