@@ -164,8 +164,8 @@ def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
         f"| at most {RESIDENT_MIB_MAX} MiB resident | {resident / (1 << 20):.0f} MiB at most |",
         "",
         (
-            "The floods run on the core that the players and Postgres share.\nTheir generators take "
-            f"{_share(found)} of it at most, and the server's own core is free of them."
+            "The floods run on the core that the players and Postgres share.\n"
+            f"Their generators take {_share(found)} of it at most, and the server's own core is free of them."
         ),
     ]
 
