@@ -165,7 +165,8 @@ def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
         "",
         (
             "The floods run on the core that the players and Postgres share.\n"
-            f"Their generators take {_share(found)} of it at most, and the server's own core is free of them."
+            f"Their generators take {_share(found)} of it at most, "
+            "and the server's own core is free of them."
         ),
     ]
 
