@@ -12,4 +12,4 @@ def is_real_interrupt(error: BaseException) -> bool:
     A server handles signals in another way, so there somebody's code has raised it.
     """
     is_raised = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return is_raised and isinstance(error, KeyboardInterrupt)
+    return is_raised and issubclass(type(error), KeyboardInterrupt)

@@ -17,6 +17,8 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
+from greenroom.interrupts import is_real_interrupt
+
 Format = Literal["auto", "text", "json"]
 
 TEXT_CHARACTERS_MAX = 8 * 1024
@@ -150,7 +152,9 @@ class JsonFormatter(_NodeFormatter):
 def _message(record: logging.LogRecord) -> str:
     try:
         text = record.getMessage()
-    except Exception:  # noqa: BLE001 (wrong % arguments are a bug, yet no reason to lose it)
+    except BaseException as error:  # wrong % arguments are a bug, yet no reason to lose it
+        if is_real_interrupt(error):
+            raise
         text = f"{record.msg} (with arguments that do not fit)"
     return _safe(text)
 
@@ -178,17 +182,29 @@ def _is_plain(value: object) -> bool:
 def _text_of(value: object) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 (logging must not fail because a __str__ does)
+    except BaseException as error:  # logging must not fail because a __str__ does
+        if is_real_interrupt(error):
+            raise
         return f"<{type(value).__name__} that cannot be shown>"
 
 
 def _traceback(record: logging.LogRecord) -> str:
     parts: list[str] = []
     if record.exc_info and record.exc_info[1] is not None:
-        parts.extend(traceback.format_exception(record.exc_info[1], limit=-50))
+        parts.extend(_format(record.exc_info[1]))
     if record.stack_info:
         parts.append(record.stack_info)
     return _safe("".join(parts), TRACEBACK_CHARACTERS_MAX)
+
+
+def _format(error: BaseException) -> list[str]:
+    """Return the lines of a traceback; an error of a studio's own kind may fail at being shown."""
+    try:
+        return traceback.format_exception(error, limit=-50)
+    except BaseException as failure:
+        if is_real_interrupt(failure):
+            raise
+        return [f"{type(error).__name__}, whose traceback cannot be shown\n"]
 
 
 def _safe(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:

@@ -8,10 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard, TypeVar
 
 from greenroom.interrupts import is_real_interrupt
 
 REFUSAL_CHARACTERS_MAX = 200
+
+
+Said = TypeVar("Said", bound=BaseException)
 
 
 class BehaviourError(Exception):
@@ -75,8 +79,14 @@ def shown(value: object, show: Callable[[object], str] = repr) -> str:
         return f"<{type(value).__name__} that cannot be shown>"
 
 
-def is_sayable(error: BehaviourError) -> bool:
-    """Return whether an error can say what it is; one of a studio's own kind may fail at it."""
+def is_said(error: BaseException, kind: type[Said]) -> TypeGuard[Said]:
+    """Return whether an error is of one of the project's kinds, and can say what it is.
+
+    A studio may raise a kind of its own that fails at that. Its type is asked and not the error
+    itself, for even its `__class__` may raise.
+    """
+    if not issubclass(type(error), kind):
+        return False
     try:
         str(error)
     except BaseException as mistake:

@@ -28,7 +28,7 @@ from greenroom.behaviour.errors import (
     BadStat,
     BehaviourBug,
     Refused,
-    is_sayable,
+    is_said,
     shown,
 )
 from greenroom.behaviour.runner import Watch, unwatched
@@ -226,8 +226,7 @@ def instance_of(behaviour: type[RoomBehaviour[Any]], name: str, watch: Watch) ->
         with watch("__init__"):
             return behaviour()
     except BaseException as error:
-        is_said = isinstance(error, BehaviourBug) and is_sayable(error)
-        if is_said or is_real_interrupt(error):
+        if is_said(error, BehaviourBug) or is_real_interrupt(error):
             raise
         raise BadBehaviour(f"{name} cannot be made: {shown(error)}") from error
 
@@ -244,8 +243,7 @@ def load(name: str) -> type[RoomBehaviour[Any]]:
     try:
         module = importlib.import_module(module_name)
     except BaseException as error:
-        is_said = isinstance(error, BehaviourBug) and is_sayable(error)
-        if is_said or is_real_interrupt(error):
+        if is_said(error, BehaviourBug) or is_real_interrupt(error):
             raise
         text = _import_failure(error, module_name)
         raise BadBehaviour(f"{module_name} cannot be imported: {text}") from error

@@ -27,7 +27,8 @@ from greenroom.behaviour.errors import (
     BehaviourError,
     HookCrashed,
     TooMuch,
-    is_sayable,
+    is_said,
+    shown,
 )
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.member import Member
@@ -253,9 +254,8 @@ def _run(
         with watch(hook):
             return function(*arguments)
     except BaseException as error:
-        is_said = isinstance(error, BehaviourError) and is_sayable(error)
-        if is_said and isinstance(error, BadStat | TooMuch):
-            error.args = (f"{hook}: {error}",)
-        if is_said or is_real_interrupt(error):
+        if is_said(error, BadStat) or is_said(error, TooMuch):
+            error.args = (f"{hook}: {shown(error, str)}",)
+        if is_said(error, BehaviourError) or is_real_interrupt(error):
             raise
         raise HookCrashed(hook, room_id) from error

@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import StartTimer
-from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch, is_sayable, shown
+from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch, is_said, shown
 from greenroom.interrupts import is_real_interrupt
 
 STATE_BYTES_MAX = 256 * 1024
@@ -73,8 +73,7 @@ def read_state(behaviour: RoomBehaviour[Any], snapshot: BehaviourSnapshot) -> An
         if version < behaviour.state_version:
             return behaviour.migrate(msgspec.msgpack.decode(snapshot.state), version)
     except BaseException as error:
-        is_said = isinstance(error, BehaviourError) and is_sayable(error)
-        if is_said or is_real_interrupt(error):
+        if is_said(error, BehaviourError) or is_real_interrupt(error):
             raise
         text = shown(error, str)
         raise BadBehaviour(f"the state of {name}, version {version}: {text}") from error

@@ -81,6 +81,32 @@ class MuteRefusal(Refused):
     __str__ = __repr__ = OfItsOwnKind.__str__
 
 
+class MaskedError(Exception):
+    """An error that does not even say of what class it is."""
+
+    @property  # type: ignore[misc] # that is what a hostile one does
+    def __class__(self) -> type:
+        raise GeneratorExit
+
+    __str__ = __repr__ = OfItsOwnKind.__str__
+
+
+def raise_a_masked_error(room: Room[Any] | None) -> None:
+    raise MaskedError
+
+
+class LaterMute(TooMuch):
+    """A mistake that says what it is once, and then no more."""
+
+    has_said = False
+
+    def __str__(self) -> str:
+        if self.has_said:
+            raise GeneratorExit
+        self.has_said = True
+        return "too much"
+
+
 def raise_a_mute_bug(room: Room[Any] | None) -> None:
     raise MuteBug
 
@@ -129,6 +155,7 @@ FAILURES: dict[Failure, type[BehaviourBug]] = {
     leave_a_generator: HookCrashed,
     interrupt: HookCrashed,
     raise_its_own_kind: HookCrashed,
+    raise_a_masked_error: HookCrashed,
     raise_a_mute_bug: HookCrashed,
     raise_a_mute_refusal: HookCrashed,
     raise_a_group: HookCrashed,
@@ -475,3 +502,18 @@ def test_a_hook_that_would_never_run_is_refused_with_its_class():
         class Waiting(RoomBehaviour[State]):
             async def on_tick(self, room: Room[State], dt: float) -> None:  # type: ignore[override]
                 ...
+
+
+class MuteLater(RoomBehaviour[State]):
+    """Its action fails with an error that says what it is once."""
+
+    @action("fail")
+    def fail(self, room: Room[State], by: Member) -> None:
+        raise LaterMute("too much")
+
+
+def test_an_error_that_says_what_it_is_only_once_is_a_crash_like_any_other() -> None:
+    harness = RoomHarness(MuteLater)
+    player = harness.join()
+    with pytest.raises(HookCrashed):
+        harness.act(player, "fail")

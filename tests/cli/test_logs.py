@@ -63,6 +63,24 @@ def test_an_exception_in_json_is_part_of_its_record() -> None:
     assert "ValueError: one" in entry["exception"]["traceback"]
 
 
+class Masked(Exception):
+    """An error of somebody's own kind that cannot be shown at all."""
+
+    @property  # type: ignore[misc] # a hostile one does so
+    def __class__(self) -> type:
+        raise GeneratorExit
+
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_an_error_that_cannot_be_shown_is_logged_by_its_type(log_format: logs.Format) -> None:
+    stream = configured(log_format)
+    logging.getLogger("x").error("it broke", exc_info=Masked())
+    assert "Masked, whose traceback cannot be shown" in stream.getvalue()
+
+
 @pytest.mark.parametrize("log_format", ["text", "json"])
 @pytest.mark.parametrize(
     "secret", [*TOKENS, "postgresql://anna:s3cret@db/x", "host=db password='s3cret word' user=a"]
