@@ -179,7 +179,9 @@ async def serve_connection(
     except* trio_websocket.ConnectionRejected as rejected:
         failure = f"the handshake was refused: {rejected.exceptions[0]}"
     except* LocalProtocolError:
-        pass  # a ping crossed the close frame, and the library cannot answer it any more
+        if connection is None:
+            raise
+        # a ping crossed the close frame, and the library cannot answer it any more
     finally:
         if connection is not None:
             connection.note_end()

@@ -377,8 +377,6 @@ class Dispatcher:
                 again = partial(route.authenticate, world, endpoint.texts, request)
                 caller = await self._try_again(refusal, answers, again)
         tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
-        if (turns := self._limits.turns).is_on and isinstance(caller, PlayerCaller):
-            turns.note_player(address_key(request.address), caller.player_id)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:
                 return too_many
@@ -386,6 +384,8 @@ class Dispatcher:
                 too_many = await self._charge_plan_again(too_many, route, request, caller)
                 if too_many is not None:
                     return too_many
+        if (turns := self._limits.turns).is_on and isinstance(caller, PlayerCaller):
+            turns.note_player(address_key(request.address), caller.player_id)
         if request.body_too_large:
             return body_too_large()
         size, key = len(request.body), ""

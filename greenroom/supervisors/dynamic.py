@@ -200,7 +200,7 @@ class DynamicSupervisor(Generic[Role]):
             return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
-            if key in self._departed:  # what was read may be older than its leaving: read anew
+            if self._has_left_lately(key):  # what was read may be older than that: read anew
                 self.get_cell(key)
                 return Ref(self, key)
             if as_of is not None and as_of != ownership.version:
@@ -301,6 +301,13 @@ class DynamicSupervisor(Generic[Role]):
         self._departed.pop(cell.key, None)
         self._departed[cell.key] = now
         self._forget(cell, Moved(f"{cell.label} is another node's", shard=shard))
+
+    def _has_left_lately(self, key: Any) -> bool:
+        """Return whether an actor has left for another node while a read of it may go on."""
+        left_at = self._departed.get(key)
+        if left_at is None:
+            return False
+        return trio.current_time() - left_at < self.bounds.passivate_seconds_min
 
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""

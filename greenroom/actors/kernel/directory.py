@@ -51,7 +51,8 @@ class Directory(Protocol[Role]):
     ) -> Ref[Role]:
         """Put in an actor whose state the caller has at hand; one that is already there stays.
 
-        One that is just being loaded for the first time is up at once, with this state.
+        One that is just being loaded for the first time is up at once, with this state. One that
+        has lately left for another node is loaded anew: this state may be older than its leaving.
 
         Args:
             key: which.

@@ -202,10 +202,9 @@ class ShardKeeper:
         world.games.discard_shard(shard)
         world.player_index.forget_departures(player_ids)
         world.rooms.index.forget_freeings(player_ids)
+        boards = world.leaderboards
         for game_id in game_ids:
-            world.leaderboards.forget_ranks(game_id)
-        for game_id in gone:
-            world.leaderboards.forget_game(game_id)
+            (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)
         self.places.forget(shard)
         self.usage.let_go(gone)
 

@@ -23,9 +23,9 @@ import trio
 
 WAITING_SECONDS: Final = 0.0015
 """Seconds of processor time of a pass for all who wait, together."""
-PART_SECONDS_MIN: Final = 0.00005
-"""Seconds of a pass that each of them has in any case. An address that uses less than a hundredth
-of the processor never waits. So a crowd of many addresses is refused, not delayed."""
+PAID_SECONDS_MIN: Final = 0.00005
+"""Seconds of a pass that each of them has in any case. An address that uses less never waits. So a
+crowd of many addresses is refused, not delayed."""
 PARTS_MAX: Final = 16
 """Parts of one address at most. Whoever registers many players from it has no more."""
 OWED_SECONDS: Final = 0.001
@@ -146,9 +146,10 @@ class AddressTurns:
         """Pay off what each address owes, as far as its parts of the pass go."""
         accounts = self._accounts
         waiting = sum([accounts[key].parts if key in accounts else 1 for key in self._queues])
-        part = max(WAITING_SECONDS / max(waiting, 1), PART_SECONDS_MIN)
+        part = WAITING_SECONDS / max(waiting, 1)
         for account in accounts.values():
-            account.owed = max(account.owed - part * account.parts, 0.0)
+            paid = min(max(part * account.parts, PAID_SECONDS_MIN), WAITING_SECONDS)
+            account.owed = max(account.owed - paid, 0.0)
         self._passes += 1
         if not self._passes % PASSES_KEPT:
             self._accounts = {key: each for key, each in accounts.items() if each.owed}

@@ -231,7 +231,7 @@ OVERSIGHTS: list[tuple[type, str, Any]] = [
     (GameIndex, "remove_key", nothing),
     (EndedPlaces, "forget", nothing),
     (UsageService, "let_go", nothing),
-    (Leaderboards, "forget_ranks", nothing),
+    (Leaderboards, "forget_game", nothing),
     (BehaviourService, "let_go", nothing),
     (TimerQueue, "tidy", nothing),
 ]

@@ -19,7 +19,7 @@ from greenroom.http.overload.turns import (
     LATE_SECONDS,
     OWED_SECONDS,
     OWED_SECONDS_MAX,
-    PART_SECONDS_MIN,
+    PAID_SECONDS_MIN,
     PARTS_MAX,
     PASSES_KEPT,
     TURNS_KEPT,
@@ -112,7 +112,7 @@ async def test_those_who_wait_have_one_part_of_a_pass_together(autojump_clock: M
         await wait_all_tasks_blocked()
         before = owed(of_all, floods[0])
         of_all.begin_pass()
-        assert before - owed(of_all, floods[0]) == pytest.approx(PART_SECONDS_MIN)
+        assert before - owed(of_all, floods[0]) == pytest.approx(PAID_SECONDS_MIN)
         of_all.stop()
 
 
@@ -129,6 +129,29 @@ async def test_an_address_has_a_part_for_each_of_its_players(autojump_clock: Moc
         assert paid["school"] == pytest.approx(WAITING_SECONDS * 3 / 4)
         assert paid["flood"] == pytest.approx(WAITING_SECONDS / 4)
         of_all.stop()
+
+
+async def test_parts_make_no_pass_longer(autojump_clock: MockClock) -> None:
+    """Guests are registered in no time: 13 floods with 16 each had 10 ms of every pass."""
+    floods = [f"flood {number}" for number in range(13)]
+    of_all = owing(*floods, "asks again after each answer")
+    for key in of_all._accounts:
+        for player_id in range(PARTS_MAX):
+            of_all.note_player(key, player_id)
+    async with trio.open_nursery() as nursery:
+        for flood in floods:
+            nursery.start_soon(of_all.wait, flood)
+        await wait_all_tasks_blocked()
+        of_all.begin_pass()
+        paid = [OWED_SECONDS_MAX - owed(of_all, flood) for flood in floods]
+        assert sum(paid) == pytest.approx(WAITING_SECONDS)
+        of_all.stop()
+    alone = owing("asks again after each answer")
+    for player_id in range(PARTS_MAX):
+        alone.note_player("asks again after each answer", player_id)
+    alone.begin_pass()
+    left = owed(alone, "asks again after each answer")
+    assert OWED_SECONDS_MAX - left == pytest.approx(WAITING_SECONDS)
 
 
 def test_the_parts_of_an_address_have_a_bound_and_are_counted_anew() -> None:

@@ -57,9 +57,12 @@ class Client:
 
     def run(self) -> None:
         """Go on until nobody listens any more."""
-        while (connected := self._connect()) is not None:
+        while True:
+            began = time.monotonic()
+            if (connected := self._connect()) is None:
+                return
             with connected:
-                self.use(connected, self._tally)
+                self.use(connected, self._tally, began)
 
     def _connect(self) -> socket.socket | None:
         """Return a connection; a handshake that fails has carried no request."""
@@ -71,14 +74,14 @@ class Client:
         except OSError:
             return None
 
-    def use(self, connected: socket.socket, tally: Tally) -> None:
-        """Ask until the connection is over.
+    def use(self, connected: socket.socket, tally: Tally, began: float) -> None:
+        """Ask until the connection is over, which was opened after `began`.
 
         A server that stops reads an idle connection for a moment longer. Whoever asks later than
         that may go unanswered. Here the clients have the cores and the interpreter between them, so
         one may well be late.
         """
-        is_last, sent_at = False, time.monotonic()
+        is_last, sent_at = False, began
         while not is_last:
             before = sent_at
             try:
@@ -114,7 +117,7 @@ class Http2Client(Client):
     above the last number of a GOAWAY, or one that is refused (RFC 9113, 8.7).
     """
 
-    def use(self, connected: socket.socket, tally: Tally) -> None:
+    def use(self, connected: socket.socket, tally: Tally, began: float) -> None:
         protocol = h2.connection.H2Connection(h2.config.H2Configuration())
         protocol.initiate_connection()
         while True:
