@@ -23,9 +23,11 @@ import trio
 
 WAITING_SECONDS: Final = 0.0015
 """Seconds of processor time of a pass for all who wait, together."""
-PAID_SECONDS_MIN: Final = 0.00005
-"""Seconds of a pass that each of them has in any case. An address that uses less never waits. So a
-crowd of many addresses is refused, not delayed."""
+WAITING_SECONDS_MAX: Final = 0.004
+"""The same, where many parts wait, each of which would have too little."""
+PART_SECONDS_MIN: Final = 0.00005
+"""Seconds of a pass for each part, up to that. Each address has as much in any case, so one that
+uses less never waits, and a crowd of many addresses is refused, not delayed."""
 PARTS_MAX: Final = 16
 """Parts of one address at most. Whoever registers many players from it has no more."""
 OWED_SECONDS: Final = 0.001
@@ -146,9 +148,10 @@ class AddressTurns:
         """Pay off what each address owes, as far as its parts of the pass go."""
         accounts = self._accounts
         waiting = sum([accounts[key].parts if key in accounts else 1 for key in self._queues])
-        part = WAITING_SECONDS / max(waiting, 1)
+        even = WAITING_SECONDS / max(waiting, 1)
+        part = min(max(even, PART_SECONDS_MIN), WAITING_SECONDS_MAX / max(waiting, 1))
         for account in accounts.values():
-            paid = min(max(part * account.parts, PAID_SECONDS_MIN), WAITING_SECONDS)
+            paid = max(min(part * account.parts, WAITING_SECONDS), PART_SECONDS_MIN)
             account.owed = max(account.owed - paid, 0.0)
         self._passes += 1
         if not self._passes % PASSES_KEPT:

@@ -129,7 +129,9 @@ async def test_an_invite_that_is_accepted_and_declined_at_once_is_used_once(
             assert (await reached.done("GET", "friends.php/invites"))["invites"] == []
 
 
-async def test_a_ban_that_meets_a_move_holds_on_every_node(spread: Spread, arena: Arena) -> None:
+async def test_a_ban_that_meets_a_move_holds_on_every_node(
+    spread: Spread, arena: Arena, autojump_clock: MockClock
+) -> None:
     for number in range(ROUNDS):
         host = await spread.player(arena, spread.nodes[number % 3], "Host")
         guest = await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")

@@ -19,12 +19,13 @@ from greenroom.http.overload.turns import (
     LATE_SECONDS,
     OWED_SECONDS,
     OWED_SECONDS_MAX,
-    PAID_SECONDS_MIN,
+    PART_SECONDS_MIN,
     PARTS_MAX,
     PASSES_KEPT,
     TURNS_KEPT,
     WAIT_SECONDS_MAX,
     WAITING_SECONDS,
+    WAITING_SECONDS_MAX,
     AddressTurns,
 )
 
@@ -112,7 +113,7 @@ async def test_those_who_wait_have_one_part_of_a_pass_together(autojump_clock: M
         await wait_all_tasks_blocked()
         before = owed(of_all, floods[0])
         of_all.begin_pass()
-        assert before - owed(of_all, floods[0]) == pytest.approx(PAID_SECONDS_MIN)
+        assert before - owed(of_all, floods[0]) == pytest.approx(PART_SECONDS_MIN)
         of_all.stop()
 
 
@@ -144,7 +145,7 @@ async def test_parts_make_no_pass_longer(autojump_clock: MockClock) -> None:
         await wait_all_tasks_blocked()
         of_all.begin_pass()
         paid = [OWED_SECONDS_MAX - owed(of_all, flood) for flood in floods]
-        assert sum(paid) == pytest.approx(WAITING_SECONDS)
+        assert sum(paid) == pytest.approx(WAITING_SECONDS_MAX)
         of_all.stop()
     alone = owing("asks again after each answer")
     for player_id in range(PARTS_MAX):
