@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final, Literal
 
 import trio
 
 from greenroom.actors.flows.partitions import partition_of
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.lobby.messages import PutOutOfLobby
-from greenroom.actors.player.messages import DescribePlayer
 from greenroom.actors.room.messages import PutOut
-from greenroom.actors.services.sweep import PLAYERS_BY_ID_MAX
+from greenroom.actors.services.sweep import PLAYERS_BY_ID_MAX, wait_loaded
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
@@ -119,8 +116,7 @@ async def _load_anew(world: World, player_id: int, home: int | None) -> None:
     """Drop a player from memory, and load them if they live on this node."""
     world.players.drop(player_id)
     if home is not None and world.owns(home):
-        with suppress(ActorUnavailable, ActorStopped, Refused):
-            await world.players.get_ref(player_id).ask(DescribePlayer())
+        await wait_loaded(world, player_id)
 
 
 def _list_strangers(world: World) -> Iterator[tuple[int, int]]:

@@ -16,11 +16,17 @@ import trio
 from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.flows.presence import note_silent_members
-from greenroom.actors.kernel.errors import Moved
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
-from greenroom.actors.player.messages import LeaveIfStale, Player, PlayerRole, SavePresence
+from greenroom.actors.player.messages import (
+    DescribePlayer,
+    LeaveIfStale,
+    Player,
+    PlayerRole,
+    SavePresence,
+)
 from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
 from greenroom.actors.services.read_ahead import read_ahead
 from greenroom.actors.world.world import World
@@ -55,17 +61,30 @@ async def restore_online(
     """
     restored = 0
     rest = drafts.find_rest(guard.shards)
+    left: list[int] = []
 
     def take(page: list[Player]) -> None:
         nonlocal restored
-        restored += sum(_adopt(world, player, guard) for player in page)
+        for player in page:
+            is_here = _adopt(world, player, guard)
+            restored += is_here
+            if is_here and world.ownership and world.players.find_shard(player.player_id) is None:
+                left.append(player.player_id)  # lately, for another node: they are read anew
         if homes is not None and (spread := world.ledger.spread):
             homes.update({p.player_id: partition_of(world, p) for p in page if p.game_id in spread})
 
     await _restore_drafts(world, drafts, take)
     if rest is None or rest:
         await read_ahead(partial(_load_page, world, rest), take)
+    for player_id in left:
+        await wait_loaded(world, player_id)
     return restored
+
+
+async def wait_loaded(world: World, player_id: int) -> None:
+    """Load a player who is not in memory, if they live on this node; cancellation ends the wait."""
+    with suppress(ActorUnavailable, ActorStopped, Refused):
+        await world.players.get_ref(player_id).ask(DescribePlayer())
 
 
 async def _restore_drafts(

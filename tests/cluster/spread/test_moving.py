@@ -229,7 +229,7 @@ async def test_a_bring_up_that_read_a_player_before_they_left_does_not_bring_bac
     owned = one.node.owned
     with patch.object(one.world.accounts, "load_online_players", answer_late):
         await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
-    await trio.sleep(0.1)  # on a clock that jumps
-    assert (one.world.players.find_active(player_id) is not None) == has_come_back
+    assert (one.world.players.find_shard(player_id) is not None) == has_come_back
+    assert one.world.player_index.is_online(player_id) == has_come_back, "members are looked at now"
     memory = stage.spread.memory
     assert one.node.owned.owns(memory.shard_of_player(memory.players[player_id])) == has_come_back
