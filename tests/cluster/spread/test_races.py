@@ -59,6 +59,12 @@ async def open_room(host: Client, players_max: int = 4) -> str:
     return str((await host.done("POST", "game_room.php/create", body))["room_id"])
 
 
+async def add_pair(spread: Spread, arena: Arena, number: int) -> tuple[Client, Client]:
+    """Register a host and a guest on different nodes, on others for each number."""
+    host = await spread.player(arena, spread.nodes[number % 3], "Host")
+    return host, await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")
+
+
 async def members(host: Client) -> list[int]:
     listed = await host.done("GET", "game_room.php/players")
     return [int(one["player_id"]) for one in listed["players"]]
@@ -110,8 +116,7 @@ async def test_an_invite_that_is_accepted_and_declined_at_once_is_used_once(
     spread: Spread, arena: Arena
 ) -> None:
     for number in range(ROUNDS):
-        host = await spread.player(arena, spread.nodes[number % 3], "Host")
-        guest = await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")
+        host, guest = await add_pair(spread, arena, number)
         await host.done("POST", "friends.php/request", {"player_id": guest.player_id})
         await guest.done("POST", "friends.php/accept", {"player_id": host.player_id})
         await open_room(host, players_max=2)
@@ -133,8 +138,7 @@ async def test_a_ban_that_meets_a_move_holds_on_every_node(
     spread: Spread, arena: Arena, autojump_clock: MockClock
 ) -> None:
     for number in range(ROUNDS):
-        host = await spread.player(arena, spread.nodes[number % 3], "Host")
-        guest = await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")
+        host, guest = await add_pair(spread, arena, number)
         room, owner = await open_room(host), guest.elsewhere(spread.nodes[(number + 2) % 3])
         ban = {"player_id": guest.player_id, "ban_duration": "hour"}
         _, banned = await race(
@@ -182,8 +186,7 @@ async def test_a_rotated_token_that_meets_a_move_opens_nothing_on_any_node(
     spread: Spread, arena: Arena
 ) -> None:
     for number in range(ROUNDS):
-        host = await spread.player(arena, spread.nodes[number % 3], "Host")
-        guest = await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")
+        host, guest = await add_pair(spread, arena, number)
         room = await open_room(host)
         rotations = [Call(each, "game_players.php/rotate") for each in everywhere(spread, guest)]
         _, *rotated = await race(Call(guest, JOIN.format(room)), *rotations)
@@ -199,8 +202,7 @@ async def test_calls_that_meet_a_move_bring_a_player_to_one_node_alone(
     spread: Spread, arena: Arena
 ) -> None:
     for number in range(ROUNDS):
-        host = await spread.player(arena, spread.nodes[number % 3], "Host")
-        guest = await spread.player(arena, spread.nodes[(number + 1) % 3], "Guest")
+        host, guest = await add_pair(spread, arena, number)
         room = await open_room(host)
         await race(
             Call(guest, JOIN.format(room)),
