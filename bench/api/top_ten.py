@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import processes
 import room_list
@@ -39,7 +40,7 @@ def measure(run: Run) -> str:
             tokens = seed.give_tokens(url, seed.best_players(url, BEST))
         with processes.serve(folder) as target:
             before = target.resident_bytes
-            seconds = build(target)
+            seconds, _ = build(target)
             each = (target.resident_bytes - before) / PLAYERS
             away = {f"{name}, away": body for name, body in BODIES.items()}
             rows = room_list.compare(run, target, "leaderboard.php", away)
@@ -88,7 +89,7 @@ def changing(run: Run, target: processes.Target, folder: Path, tokens: list[str]
     ]
     with subprocess.Popen(
         command,
-        preexec_fn=processes.pin(processes.OTHER_CORE),  # noqa: PLW1509 - there are no threads here
+        preexec_fn=processes.pin_generator(target),  # noqa: PLW1509 - there are no threads here
         stdout=subprocess.DEVNULL,
     ) as process:
         try:
@@ -98,8 +99,8 @@ def changing(run: Run, target: processes.Target, folder: Path, tokens: list[str]
             process.terminate()
 
 
-def build(target: processes.Target) -> float:
-    """Ask until the index is there; return how many seconds that took."""
+def build(target: processes.Target) -> tuple[float, Any]:
+    """Ask until the index is there; return how many seconds that took, and the first answer."""
     request = urllib.request.Request(
         f"{target.url}/api/leaderboard.php",
         json.dumps(BODY).encode(),
@@ -108,8 +109,8 @@ def build(target: processes.Target) -> float:
     began = time.monotonic()
     while time.monotonic() - began < BUILD_SECONDS_MAX:
         try:
-            with urllib.request.urlopen(request, timeout=BUILD_SECONDS_MAX):
-                return time.monotonic() - began
+            with urllib.request.urlopen(request, timeout=BUILD_SECONDS_MAX) as answer:
+                return time.monotonic() - began, json.load(answer)
         except urllib.error.HTTPError as refusal:
             if refusal.code != HTTPStatus.TOO_MANY_REQUESTS:
                 raise

@@ -4,6 +4,8 @@
   player, and with connections that stay.
 - **joins**: players join rooms of their own partition, of another one of their worker, and of the
   other worker.
+- **top-ten**: a leaderboard of 1,000,000 players on one process, and over two nodes
+  (`standings.py`).
 
 `--only` takes these names.
 """
@@ -22,6 +24,7 @@ from urllib.parse import urlsplit
 import cluster
 import crew
 import departures
+import standings
 from scenario import Run, Scenario, spread
 
 AUTO: Final = {"partitions_per_game": "auto"}
@@ -54,7 +57,9 @@ def measure(run: Run) -> str:
     Raises:
         SystemExit: a part is named that there is not.
     """
-    return cluster.measure_parts(run, {"answers": measure_answers, "joins": measure_joins})
+    return cluster.measure_parts(
+        run, {"answers": measure_answers, "joins": measure_joins, "top-ten": standings.measure}
+    )
 
 
 def measure_answers(run: Run) -> str:

@@ -70,6 +70,15 @@ class BenchCrew:
         assert row is not None
         return int(row[0])
 
+    def partitions_by_node(self) -> dict[int, int]:
+        """Return how many partitions of the first game each node has, as the database says."""
+        with psycopg.connect(self._database_url) as connection:
+            rows = connection.execute(
+                "SELECT s.node_id, count(*) FROM shards s WHERE s.shard = ANY("
+                "(SELECT shards FROM games ORDER BY game_id LIMIT 1)::integer[]) GROUP BY 1"
+            ).fetchall()
+        return dict(rows)
+
     def shard_of(self, player_id: int) -> int:
         """Return the shard where a player lives, as the database says."""
         with psycopg.connect(self._database_url) as connection:
@@ -120,12 +129,21 @@ def running(
     workers: int, arguments: Sequence[str] = (), **settings: str
 ) -> Iterator[tuple[BenchCrew, Path]]:
     """Run a server on a fresh folder, and let the kernel place its processes."""
-    own = processes.SETTINGS | settings
-    several = ("--workers", str(workers)) if workers > 1 else ()
     with (
         processes.fresh_folder() as folder,
-        processes.serve(
-            folder, "greenroom", *several, *arguments, settings=own, has_all_cores=True
-        ) as target,
+        serving(folder, workers, arguments, **settings) as server,
     ):
-        yield BenchCrew(target, folder, workers), folder
+        yield server, folder
+
+
+@contextmanager
+def serving(
+    folder: Path, workers: int, arguments: Sequence[str] = (), **settings: str
+) -> Iterator[BenchCrew]:
+    """Run a server on what is in a folder, and let the kernel place its processes."""
+    own = processes.SETTINGS | settings
+    several = ("--workers", str(workers)) if workers > 1 else ()
+    with processes.serve(
+        folder, "greenroom", *several, *arguments, settings=own, has_all_cores=True
+    ) as target:
+        yield BenchCrew(target, folder, workers)

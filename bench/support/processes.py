@@ -101,6 +101,11 @@ def pin(core: int) -> Callable[[], None]:
     return lambda: os.sched_setaffinity(0, {core})
 
 
+def pin_generator(target: Target) -> Callable[[], None] | None:
+    """Return what the generator runs first: it leaves the server's core alone, if that has one."""
+    return None if target.has_all_cores else pin(OTHER_CORE)
+
+
 @contextmanager
 def greenroom(
     server: str, *arguments: str, settings: Mapping[str, str] = SETTINGS
@@ -257,7 +262,7 @@ def load(program: Path, target: Target, verb: str, *arguments: str) -> list[dict
     """Run the generator, on the other core if there is one; return the rows that it prints."""
     finished = subprocess.run(
         [str(program), verb, *arguments, "-procs", target.processes],
-        preexec_fn=None if target.has_all_cores else pin(OTHER_CORE),
+        preexec_fn=pin_generator(target),
         capture_output=True,
         text=True,
         check=False,

@@ -31,18 +31,20 @@ _LIMITS = actor_settings.room_limits()
 
 
 def add_players(url: str, count: int, *, are_online: bool = True) -> None:
-    """Insert players of the first game."""
+    """Insert players of the first game, into its partitions in turn if it has several."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             """
             INSERT INTO players
                 (player_id, game_id, player_name, player_tag, token_hash, player_data, is_online,
-                last_login, last_heartbeat, last_logout, created_at, updated_at)
-            SELECT n, (SELECT min(game_id) FROM games), 'Player ' || n, to_char(n, 'FM00000000'),
+                last_login, last_heartbeat, last_logout, created_at, updated_at, shard)
+            SELECT n, game_id, 'Player ' || n, to_char(n, 'FM00000000'),
                 sha256(n::text::bytea), json_build_object('level', n %% 100, 'name', md5(n::text),
                     'score', n::bigint * 7919 %% 1000003),
-                %s, now(), now(), NULL, now(), now()
-            FROM generate_series(%s, %s) AS n
+                %s, now(), now(), NULL, now(), now(),
+                CASE WHEN cardinality(shards) > 1 THEN shards[1 + n %% cardinality(shards)] END
+            FROM (SELECT game_id, shards FROM games ORDER BY game_id LIMIT 1) AS game,
+                generate_series(%s, %s) AS n
             """,
             (are_online, FIRST_PLAYER_ID, FIRST_PLAYER_ID + count - 1),
         )
