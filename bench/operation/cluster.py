@@ -1,8 +1,7 @@
 """Measure a server with workers: what it answers, what a hop costs, and gaps when one goes.
 
-- **answers**: one process and two workers with eight games, half of them on each worker. Each
-  connection keeps to one player, and the kernel chooses its worker. So half of the calls are
-  forwarded. Nothing is pinned: the generator shares the cores with the server.
+- **answers**: one process, two servers apart, and two workers, with eight games, half of them on
+  each (`answers.py`). Nothing is pinned: the generator shares the cores with the server.
 - **hop**: the same calls at the worker that has the game, and at the other one.
 - **gaps**: a game's worker is killed, stopped or drained (`departures.py`).
 - **messages**: realtime rooms whose worker is drained (`departures.py`).
@@ -14,40 +13,39 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+import answers
+import comparison
 import crew
 import departures
-import endpoints
 import nats_failover
 import processes
+from comparison import CPU, WALL, Aim
 from scenario import Run, Scenario, spread
 
 from greenroom.control.admin.cluster_messages import ListedNode
 
-Ways = dict[str, tuple[int, dict[str, str]]]
-"""Servers to measure: the number of workers of each, and its settings."""
-WAYS: Ways = {
-    "one process": (1, {}),
-    "two workers": (2, {}),
-    "two, connections stay": (2, departures.STAY),
+GAMES = 8
+APART, TWO, STAYING = "two servers apart", "two workers", "two, connections stay"
+WAYS: answers.Ways = {
+    answers.ONE: answers.way_of(1, {}),
+    APART: answers.Way(crew.running_apart),
+    TWO: answers.way_of(2, {}),
+    STAYING: answers.way_that_stays(2, {}),
 }
 """The last passes every second call on. Clients over TLS or through a proxy are served so."""
-GAMES, PLAYERS, CONNECTIONS = 8, 512, 64
+AIMS = (
+    Aim(APART, WALL, 1.2, "what these cores have"),
+    Aim(TWO, WALL, 1.2),
+    Aim(TWO, CPU, 0.95, "connections handed on"),
+    Aim(STAYING, CPU, 0.8, "every second call passed on"),
+)
 ALONE_SECONDS_MAX = 3
 """How long the latency with one connection is measured at most."""
-MIXED_PLAYERS, MIXED_RATE = 1_000, 8_000
-"""It is more than two cores answer, so what is answered is what can be."""
-MIXED = f"mixed, {MIXED_RATE:,} a second offered"
-
-Rounds = list[tuple[float, float]]
-"""Answers a second, and a CPU-second of the server's processes; by round."""
-Figures = dict[tuple[str, str], Rounds]
-"""By call and way."""
 
 
 def measure(run: Run) -> str:
@@ -94,111 +92,22 @@ def told(run: Run, name: str, part: Callable[[Run], str]) -> str:
 
 
 def measure_answers(run: Run) -> str:
-    """Measure one process and two workers by turns."""
+    """Measure one process, two servers apart and two workers by turns."""
+    figures = answers.compare(run, WAYS, partial(answers.measure_games, count=GAMES))
+    bases = [answers.ONE, APART]
     lines = [
-        f"{GAMES} games, half of them on each of two workers; {CONNECTIONS} connections in a",
-        "closed loop, each of one player. The ratios are those to one process, by the wall clock",
-        "and by CPU. If connections stay (`connections_move = false`), every second call is passed",
-        "on.",
-    ]
-    return answers_by_way(run, WAYS, GAMES, lines)
-
-
-def answers_by_way(run: Run, ways: Ways, games: int, about: list[str]) -> str:
-    """Measure servers by turns; the first way is what the others are compared with."""
-    figures: Figures = defaultdict(list)
-    for number in range(1, run.rounds + 1):
-        for way, (workers, settings) in ways.items():
-            run.say(f"round {number} of {run.rounds}: {way}")
-            with crew.running(workers, **settings) as (server, folder):
-                placed = server.games(games) if games > 1 else [server.any_game()]
-                for name, answers, cpu_seconds in answers_of(run, server.target, placed, folder):
-                    figures[name, way].append((answers, answers / cpu_seconds))
-    lines = [
-        *about,
+        f"{GAMES} games, half of them on each of two workers; {answers.CONNECTIONS} connections in",
+        "a closed loop, each of one player. If connections stay (`connections_move = false`), each",
+        "takes players of both workers in turn, so every second call is passed on. Two servers",
+        "apart are two single ones with half of the games each, on one Postgres. They show what",
+        "two cores give that share caches, Postgres and the generator. So the ratio to them is",
+        "the cost of the cluster alone. Ratios are by the wall clock, and by CPU.",
         "",
-        "| call | what | answers a second | a CPU-second | ratios |",
-        "|---|---|---|---|---|",
+        *comparison.table(figures, [*WAYS], bases),
+        "",
+        *comparison.verdicts(figures, AIMS, bases),
     ]
-    base = next(iter(ways))
-    for name in dict.fromkeys(name for name, _ in figures):
-        for way in ways:
-            cells = [spread(each) for each in zip(*figures[name, way], strict=True)]
-            ratio = ratios(figures[name, base], figures[name, way])
-            lines.append(f"| {name} | {way} | {' | '.join(cells)} | {ratio} |")
     return "\n".join(lines)
-
-
-def ratios(base: Rounds, other: Rounds) -> str:
-    """Return the medians of one way, as ratios to those of another."""
-    pairs = zip(zip(*other, strict=True), zip(*base, strict=True), strict=True)
-    wall, cpu = (statistics.median(ours) / statistics.median(theirs) for ours, theirs in pairs)
-    return f"{wall:.2f}, {cpu:.2f}"
-
-
-def answers_of(
-    run: Run, target: processes.Target, games: list[crew.PlacedGame], folder: Path
-) -> Iterator[tuple[str, float, float]]:
-    """Give each call, its answers a second, and the CPU-seconds of the server in a second."""
-    tokens = [enrol(run, target, game.key, folder, PLAYERS // GAMES) for game in games]
-    lines = [
-        f"{token}\t{game.key}"
-        for each in zip(*tokens, strict=True)
-        for token, game in zip(each, games, strict=True)
-    ]
-    callers = folder / "players"
-    callers.write_text("\n".join(lines) + "\n")
-    for name, arguments in calls(target.url):
-        row = processes.request(run.program, target, *arguments, *timed(run.seconds, callers))
-        yield name, row["rps"], cpu_seconds(row)
-    rows = mixed_of_all(run, target, games, MIXED_RATE)
-    yield MIXED, sum(row["rps"] for row in rows), statistics.mean(map(cpu_seconds, rows))
-
-
-def enrol(run: Run, target: processes.Target, key: str, folder: Path, count: int) -> list[str]:
-    """Register players of a game; return their tokens."""
-    saved = folder / "registered"
-    arguments = [*endpoints.register(target.url), "-n", str(count), "-c", "8"]
-    save = ["-save", '"private_key":"([^"]+)"', "-save-out", str(saved)]
-    heads = ["-H", f"X-Api-Token: {key}", "-H", "Content-Type: application/json"]
-    saved.unlink(missing_ok=True)
-    processes.request(run.program, target, *arguments, *save, *heads)
-    return saved.read_text().splitlines()
-
-
-def calls(url: str) -> Iterator[tuple[str, list[str]]]:
-    """Give the calls of players, and the generator's arguments for them."""
-    area = f"{url}/api/game_data.php/player"
-    yield endpoints.GET, ["-url", f"{area}/get", "-method", "GET"]
-    yield endpoints.UPDATE, ["-url", f"{area}/update", "-method", "PUT", "-body", "{{json:1024}}"]
-
-
-def timed(seconds: int, callers: Path, connections: int = CONNECTIONS) -> list[str]:
-    """Return the generator's arguments by which each connection keeps to one player."""
-    heads = ["-H", "X-Game-Player-Token: {{cred1}}", "-H", "X-Api-Token: {{cred2}}"]
-    heads += ["-H", "Content-Type: application/json", "-creds", str(callers)]
-    return [*heads, "-c", str(connections), "-d", f"{seconds}s", "-warmup", "2s"]
-
-
-def cpu_seconds(row: processes.Row) -> float:
-    """Return the CPU-seconds that the server took in a second, its Postgres left out."""
-    share: dict[str, float] = row["cpu_pct"]
-    return (share["server"] - share.get("postgres", 0.0)) / 100
-
-
-def mixed_of_all(
-    run: Run, target: processes.Target, games: list[crew.PlacedGame], rate: int
-) -> list[processes.Row]:
-    """Have the players of all games do all that players do; return a row a game."""
-
-    def play(game: crew.PlacedGame) -> processes.Row:
-        arguments = ["-url", target.url, "-key", game.key, "-rates", str(rate / len(games))]
-        players = ["-players", str(MIXED_PLAYERS // len(games)), "-d", f"{run.seconds}s"]
-        (row,) = processes.load(run.program, target, "mixed", *arguments, *players)
-        return row
-
-    with ThreadPoolExecutor(len(games)) as pool:
-        return list(pool.map(play, games))
 
 
 # One hop
@@ -211,20 +120,22 @@ def measure_hop(run: Run) -> str:
         run.say(f"round {number} of {run.rounds}: a hop")
         with crew.running(2, **departures.STAY) as (server, folder):
             game, owner, other = server.game_of_two()
-            tokens = enrol(run, server.at(owner, game), game.key, folder, CONNECTIONS)
+            at = server.at(owner, game)
+            tokens = answers.enrol(run, at, game, folder, answers.CONNECTIONS)
             callers = folder / "players"
             callers.write_text("".join(f"{token}\t{game.key}\n" for token in tokens))
             for way, node in (("local", owner), ("forwarded", other)):
                 target = server.at(node, game)
-                for name, arguments in calls(target.url):
+                for name, arguments in answers.calls(target.url):
                     row = hop_row(run, target, arguments, callers)
                     shares = {"owner": owner, "other": other}
                     cpu = {w: us_a_call(row["many"], n) for w, n in shares.items()}
                     alone = row["alone"]["lat_ms"]
                     times[name, way].append({**cpu, "p50": alone["P50"], "p99": alone["P99"]})
     lines = [
-        f"CPU with {CONNECTIONS} connections in a closed loop, latency with one alone. Connections",
-        "stay (`connections_move = false`), or only the first call of each would be passed on.",
+        f"CPU with {answers.CONNECTIONS} connections in a closed loop, latency with one alone.",
+        "Connections stay (`connections_move = false`), or only the first call of each would be",
+        "passed on.",
         "",
         "| call | way | owner's CPU, µs a call | other worker's | latency, median ms | p99 ms |",
         "|---|---|---|---|---|---|",
@@ -240,11 +151,14 @@ def hop_row(
     run: Run, target: processes.Target, arguments: list[str], callers: Path
 ) -> dict[str, processes.Row]:
     """Return the rows with many connections and with one."""
-    ways = {"many": (run.seconds, CONNECTIONS), "alone": (min(run.seconds, ALONE_SECONDS_MAX), 1)}
-    return {
-        way: processes.request(run.program, target, *arguments, *timed(seconds, callers, count))
-        for way, (seconds, count) in ways.items()
-    }
+    alone_seconds = min(run.seconds, ALONE_SECONDS_MAX)
+    ways = {"many": (run.seconds, answers.CONNECTIONS), "alone": (alone_seconds, 1)}
+
+    def measure(seconds: int, connections: int) -> processes.Row:
+        timed = [*answers.heads(callers), *answers.for_seconds(seconds, connections)]
+        return processes.request(run.program, target, *arguments, *timed)
+
+    return {way: measure(*each) for way, each in ways.items()}
 
 
 def us_a_call(row: processes.Row, node: ListedNode) -> float:

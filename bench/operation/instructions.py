@@ -1,4 +1,4 @@
-"""Counts the instructions of an answer here and in other checkouts.
+"""Counts the instructions of an answer here and in other checkouts, and those of two workers.
 
 Processor time scatters by several per cent on a busy machine. The number of instructions does not:
 it hardly depends on what else runs. So it shows what a change costs, down to one per cent. What
@@ -11,9 +11,7 @@ Callgrind counts while a load runs, and not before. Each round starts each serve
 
 from __future__ import annotations
 
-import shutil
 import statistics
-import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +22,9 @@ from itertools import groupby
 from pathlib import Path
 
 import arenas
+import callgrind
 import climbs
+import crew_costs
 import endpoints
 import machine
 import pairs
@@ -33,14 +33,14 @@ import relays
 from pairs import HERE, Costs, Side
 from scenario import Run, Scenario, spread
 
-SLOWNESS = 50
-SLOW_CLOCK = processes.BENCH / "support" / "slow_clock.py"
+CREW = "crew"
+"""The name of the part that `crew_costs.py` counts."""
 AT_ONCE = 3
 """Servers that are counted at a time: it does not disturb."""
 CALLS, PLAYERS = 1_000, 200
 MIXED_PLAYERS, MIXED_RATE = 60, 30
 RELAY_ROOMS, ARENA_ROOMS = 30, 20
-RATE = climbs.RATE / SLOWNESS
+RATE = climbs.RATE / callgrind.SLOWNESS
 SECONDS = 15
 """The length of the loads that have a rate."""
 DELIVERED_MIN = 0.7
@@ -66,13 +66,21 @@ def measure(run: Run) -> str:
     Raises:
         SystemExit: there is no callgrind, or nothing to compare with.
     """
-    if not run.against:
-        raise SystemExit("instructions compares with other checkouts: name one by --against")
-    for program in ("valgrind", "callgrind_control"):
-        if shutil.which(program) is None:
-            raise SystemExit(f"there is no {program}: apt install valgrind")
+    callgrind.require()
     checkouts = {HERE: processes.ROOT} | {machine.commit(each): each for each in run.against}
     wanted = [kind for kind in KINDS if run.wants(kind.name)]
+    if wanted and not run.against:
+        raise SystemExit(
+            f"name another checkout to compare with by --against, or count --only {CREW}"
+        )
+    tables = [count_kinds(run, wanted, checkouts)] if wanted else []
+    if run.wants(CREW):
+        tables.append(crew_costs.measure(run, checkouts))
+    return "\n\n".join(map("\n".join, tables))
+
+
+def count_kinds(run: Run, wanted: Sequence[Kind], checkouts: Mapping[str, Path]) -> list[str]:
+    """Count the answers of one process; return the results, line by line."""
     found: dict[str, Costs] = {kind.name: {name: [] for name in checkouts} for kind in wanted}
 
     def count_all(name: str) -> None:
@@ -83,7 +91,7 @@ def measure(run: Run) -> str:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         deque(pool.map(count_all, [*checkouts] * run.rounds), maxlen=0)  # raises what they raise
-    return "\n".join(report(found, [*checkouts][1:]))
+    return report(found, [*checkouts][1:])
 
 
 def count(
@@ -91,53 +99,31 @@ def count(
 ) -> Iterator[tuple[Kind, float]]:
     """Give each kind, and the instructions of an answer."""
     with serve(name, checkout, arguments) as side:
+        counts = callgrind.Counts(side.folder, [side.target.pid])
         for kind in kinds:
             kind.prepare(run, side)
-            control(side, "-i", "on")
-            control(side, "-z")
-            answers = kind.load(run, side)
-            before = set(dumps(side))
-            control(side, "-d")
-            (dump,) = set(dumps(side)) - before
-            control(side, "-i", "off")
-            yield kind, totals(dump) / answers
+            with counts.counting():
+                answers = kind.load(run, side)
+            yield kind, counts.instructions / answers
 
 
 @contextmanager
 def serve(name: str, checkout: Path, arguments: Sequence[str]) -> Iterator[Side]:
     """Run the server of a checkout under callgrind, which does not count yet."""
-    with processes.fresh_folder() as folder, tempfile.TemporaryDirectory() as files:
-        under = (
-            *("env", "PYTHONHASHSEED=0", "valgrind", "--tool=callgrind", "--instr-atstart=no"),
-            *("--cache-sim=no", f"--callgrind-out-file={files}/callgrind"),
-        )
-        with processes.serve(
+    with (
+        processes.fresh_folder() as folder,
+        tempfile.TemporaryDirectory() as files,
+        processes.serve(
             folder,
             "greenroom",
             *arguments,
-            program=(str(SLOW_CLOCK), str(SLOWNESS), "greenroom"),
+            program=(str(callgrind.SLOW_CLOCK), str(callgrind.SLOWNESS), "greenroom"),
             has_all_cores=True,
             checkout=checkout,
-            under=under,
-        ) as target:
-            yield Side(name, target, Path(files))
-
-
-def control(side: Side, *arguments: str) -> None:
-    """Tell callgrind something."""
-    command = ["callgrind_control", *arguments, str(side.target.pid)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def dumps(side: Side) -> list[Path]:
-    """Return what callgrind has written so far."""
-    return list(side.folder.glob("callgrind.*"))
-
-
-def totals(dump: Path) -> int:
-    """Return the instructions that callgrind has counted."""
-    with dump.open() as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
+            under=(*callgrind.ENVIRONMENT, *callgrind.command(Path(files))),
+        ) as target,
+    ):
+        yield Side(name, target, Path(files))
 
 
 def enrol(run: Run, side: Side) -> None:

@@ -1,7 +1,7 @@
 """Measure one game whose partitions are on several workers: what it answers, and a join.
 
 - **answers**: one process, two workers and four, with connections that move to the worker of their
-  player, and with connections that stay.
+  player, and with connections that stay (`answers.py`); rooms of 8, likewise (`exchanges.py`).
 - **joins**: players join rooms of their own partition, of another one of their worker, and of the
   other worker.
 - **top-ten**: a leaderboard of 1,000,000 players on one process, and over two nodes
@@ -21,19 +21,25 @@ from contextlib import closing
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import answers
 import cluster
+import comparison
 import crew
 import departures
+import exchanges
 import standings
+from comparison import CPU, WALL, Aim
 from scenario import Run, Scenario, spread
 
 AUTO: Final = {"partitions_per_game": "auto"}
-WAYS: cluster.Ways = {
-    "one process": (1, {}),
-    "two workers": (2, AUTO),
-    "two, connections stay": (2, AUTO | departures.STAY),
-    "four workers": (4, AUTO),
-    "four, connections stay": (4, AUTO | departures.STAY),
+TWO, TWO_STAY = "two workers", "two, connections stay"
+FOUR, FOUR_STAY = "four workers", "four, connections stay"
+WAYS: answers.Ways = {
+    answers.ONE: answers.way_of(1, {}),
+    TWO: answers.way_of(2, AUTO),
+    TWO_STAY: answers.way_that_stays(2, AUTO),
+    FOUR: answers.way_of(4, AUTO),
+    FOUR_STAY: answers.way_that_stays(4, AUTO),
 }
 JOINS, JOINS_QUICK = 100, 10
 """Joins of each kind in a round."""
@@ -64,13 +70,33 @@ def measure(run: Run) -> str:
 
 def measure_answers(run: Run) -> str:
     """Measure one game on one process, two workers and four by turns."""
+    figures = answers.compare(run, WAYS, _measure_all)
+    calm = tuple(each.name_step(each.rooms[0]) for each in exchanges.EXCHANGES)
+    aims = (
+        *(Aim(way, WALL, 1.2, but=calm) for way in (TWO, FOUR)),
+        *(Aim(way, CPU, 0.95, "connections handed on") for way in (TWO, FOUR)),
+        Aim(TWO_STAY, CPU, 0.8, "every second call passed on"),
+        Aim(FOUR_STAY, CPU, 0.8, "three of four passed on"),
+    )
     about = [
-        "One game, whose partitions and players are on all workers (`partitions_per_game = auto`).",
-        f"{cluster.CONNECTIONS} connections in a closed loop, each of one player. The ratios are",
-        "those to one process, by the wall clock and by CPU. If connections stay, only those calls",
-        "need no hop that happen to reach their player's worker: a half of two, a quarter of four.",
+        "One game, whose partitions and players are on all workers (`partitions_per_game = auto`),",
+        f"as many on each. {answers.CONNECTIONS} connections in a closed loop, each of one player;",
+        "if they stay, each takes players of all workers in turn, so every second call is passed",
+        "on by two workers, and three of four by four. For `relay` and `arenas` an answer is a",
+        "message that arrives at a member; if connections stay, every second member, or three of",
+        "four, is connected to another worker than that of their room. Ratios are by the wall",
+        "clock, and by CPU.",
     ]
-    return cluster.answers_by_way(run, WAYS, 1, about)
+    bases = [answers.ONE]
+    lines = [*about, "", *comparison.table(figures, [*WAYS], bases), ""]
+    return "\n".join([*lines, *comparison.verdicts(figures, aims, bases)])
+
+
+def _measure_all(run: Run, way: answers.Way) -> answers.Answers:
+    """Measure calls, and then what members of rooms tell each other."""
+    yield from answers.measure_games(run, way, count=1)
+    for exchange in exchanges.EXCHANGES:
+        yield from exchanges.measure(run, way, exchange)
 
 
 def measure_joins(run: Run) -> str:
@@ -96,7 +122,7 @@ def measure_joins(run: Run) -> str:
 
 def _join_all(server: crew.BenchCrew, count: int) -> dict[str, list[float]]:
     """Return the seconds that joins of each kind took, as clients of the first worker see them."""
-    game = server.any_game()
+    game = server.spread_game()
     here, there = (_Caller(str(node.own_http), game.key) for node in server.nodes())
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with closing(here), closing(there):

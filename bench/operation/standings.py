@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import cluster
+import answers
 import comparison
 import crew
 import processes
@@ -23,7 +23,7 @@ from comparison import Figure, Figures
 from scenario import Run
 
 PARTITIONS: Final = {"partitions_per_game": "8"}
-"""As many as `auto` makes with two nodes; here a single process makes the game."""
+"""The number that `auto` chooses with two nodes. Here a single process makes the game."""
 ONE, TWO = "one process", "two nodes"
 WAYS: Final = {ONE: 1, TWO: 2}
 """The workers of each server."""
@@ -85,9 +85,9 @@ def _measure(run: Run, target: processes.Target) -> Figure:
         target,
         *("-url", f"{target.url}/api/leaderboard.php", "-method", "POST"),
         *("-H", f"X-Api-Token: {target.api_token}", "-body", json.dumps(top_ten.BODY)),
-        *("-c", str(cluster.CONNECTIONS), "-d", f"{run.seconds}s", "-warmup", "2s"),
+        *("-c", str(answers.CONNECTIONS), "-d", f"{run.seconds}s", "-warmup", "2s"),
     )
-    return Figure.of(row["rps"], cluster.cpu_seconds(row), row["lat_ms"]["P99"])
+    return Figure.of(row["rps"], answers.cpu_seconds(row), row["lat_ms"]["P99"])
 
 
 def report(figures: Figures, players: int) -> list[str]:
@@ -96,7 +96,7 @@ def report(figures: Figures, players: int) -> list[str]:
     verdict = "it holds" if reached >= AIM else "it is MISSED"
     return [
         f"One game of {players:,} players in {PARTITIONS['partitions_per_game']} partitions, some",
-        f"of which each of two nodes has; {cluster.CONNECTIONS} connections in a closed loop.",
+        f"of which each of two nodes has; {answers.CONNECTIONS} connections in a closed loop.",
         "Each change brings one of the best to the first place. It is a call of its own, whose",
         "cost is included in the CPU, and which is not counted as an answer. The ratios are those",
         "by the wall clock and by CPU.",

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import processes
 import psycopg
+from psycopg.conninfo import make_conninfo
 
+from greenroom.actors.player import tokens
 from greenroom.control.admin.cluster_messages import DrainNode, ListedNode, ShowCluster
 from greenroom.control.admin.messages import CreateGame
 from greenroom.control.client import call
 from greenroom.control.errors import ControlError
 from greenroom.control.protocol import socket_path
 
+APART = "apart"
+"""The second of two servers, among the processes that the generator watches."""
 GAMES_MAX = 256
 """Games that are made until each node has enough of them."""
 
@@ -26,6 +31,8 @@ class PlacedGame:
 
     key: str
     node: int
+    url: str = ""
+    """The address to call it at, if that is not the one of all."""
 
 
 class BenchCrew:
@@ -34,8 +41,12 @@ class BenchCrew:
     def __init__(self, target: processes.Target, folder: Path, workers: int) -> None:
         self.target = target
         self.workers = workers
+        self.folder = folder
         self._socket = socket_path(folder / "data")
-        self._database_url = processes.database_url(folder)
+
+    @cached_property
+    def _database_url(self) -> str:
+        return processes.database_url(self.folder)
 
     def nodes(self) -> list[ListedNode]:
         """Return the nodes; none if there is one process alone."""
@@ -54,10 +65,15 @@ class BenchCrew:
         share = count // len(nodes)
         return [game for number in range(share) for game in (made[n][number] for n in nodes)]
 
-    def any_game(self) -> PlacedGame:
-        """Make a game, wherever it is at home."""
-        keys = call(self._socket, CreateGame(game="bench", owner="local"))
-        return PlacedGame(keys.api_token, 0)
+    def spread_game(self) -> PlacedGame:
+        """Make a game of which each node has as many partitions."""
+        nodes = {node.node for node in self.nodes()}
+        for number in range(GAMES_MAX):
+            keys = call(self._socket, CreateGame(game=f"bench {number}", owner="local"))
+            counts = self._partitions_of(keys.game_id)
+            if not nodes or (counts.keys() == nodes and len(set(counts.values())) == 1):
+                return PlacedGame(keys.api_token, 0)
+        raise SystemExit(f"none of {GAMES_MAX} games has as many partitions on each node")
 
     def _node_of(self, game_id: int) -> int:
         """Return the node that has a game, as the database says."""
@@ -73,11 +89,33 @@ class BenchCrew:
     def partitions_by_node(self) -> dict[int, int]:
         """Return how many partitions of the first game each node has, as the database says."""
         with psycopg.connect(self._database_url) as connection:
+            row = connection.execute("SELECT min(game_id) FROM games").fetchone()
+        assert row is not None
+        return self._partitions_of(row[0])
+
+    def _partitions_of(self, game_id: int) -> dict[int, int]:
+        with psycopg.connect(self._database_url) as connection:
             rows = connection.execute(
-                "SELECT s.node_id, count(*) FROM shards s WHERE s.shard = ANY("
-                "(SELECT shards FROM games ORDER BY game_id LIMIT 1)::integer[]) GROUP BY 1"
+                "SELECT s.node_id, count(*) FROM games g JOIN shards s ON s.shard = ANY(g.shards)"
+                " WHERE g.game_id = %s GROUP BY 1",
+                (game_id,),
             ).fetchall()
         return dict(rows)
+
+    def by_home(self, player_tokens: Sequence[str]) -> list[list[str]]:
+        """Return the tokens of players by the nodes on which they live, as the database says."""
+        hashes = {tokens.hash_token(token): token for token in player_tokens}
+        homes: dict[int, list[str]] = {}
+        with psycopg.connect(self._database_url) as connection:
+            rows = connection.execute(
+                "SELECT coalesce(s.node_id, 0), p.token_hash FROM players p JOIN games g"
+                " USING (game_id) JOIN shards s ON s.shard = coalesce(p.shard, g.shards[1])"
+                " WHERE p.token_hash = ANY(%s)",
+                (list(hashes),),
+            )
+            for node, token_hash in rows:
+                homes.setdefault(node, []).append(hashes[token_hash])
+        return list(homes.values())
 
     def shard_of(self, player_id: int) -> int:
         """Return the shard where a player lives, as the database says."""
@@ -147,3 +185,46 @@ def serving(
         folder, "greenroom", *several, *arguments, settings=own, has_all_cores=True
     ) as target:
         yield BenchCrew(target, folder, workers)
+
+
+class TwoServers(BenchCrew):
+    """Two servers that know nothing of each other, called as if they were one."""
+
+    def __init__(self, first: BenchCrew, second: BenchCrew) -> None:
+        """Hold both; the first one's target stands for them."""
+        super().__init__(first.target, first.folder, 1)
+        self._each = (first, second)
+        self.target.others[APART] = second.target.pid
+        self.target.beside.append(second.target.url)
+
+    def games(self, count: int) -> list[PlacedGame]:
+        """Make games, as many on each server."""
+        halves = (
+            [replace(game, url=each.target.url) for game in each.games(count // 2)]
+            for each in self._each
+        )
+        return [game for pair in zip(*halves, strict=True) for game in pair]
+
+
+@contextmanager
+def running_apart(
+    arguments: Sequence[str] = (), **settings: str
+) -> Iterator[tuple[TwoServers, Path]]:
+    """Run two single servers, each on a database of its own in one Postgres.
+
+    Two workers share a Postgres as these do: one log of changes, one flush to the disk at a time.
+    """
+    with (
+        running(1, arguments, **settings) as (first, folder),
+        processes.fresh_folder() as other,
+        serving(other, 1, arguments, **settings, database_url=add_database(folder)) as second,
+    ):
+        yield TwoServers(first, second), folder
+
+
+def add_database(folder: Path) -> str:
+    """Make one more database in the Postgres of a server; return its address."""
+    url = processes.database_url(folder)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE apart")
+    return make_conninfo(url, dbname="apart")

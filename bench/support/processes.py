@@ -62,6 +62,8 @@ class Target:
         self.api_token = api_token
         self.others: dict[str, int] = {}
         """Further processes that are watched, by name."""
+        self.beside: list[str] = []
+        """The addresses of further servers, which connections go to in turn."""
 
     @property
     def processes(self) -> str:
@@ -156,8 +158,9 @@ def serve(
         start_seconds = time.monotonic() - began
         ready = json.loads(ready_file.read_text())
         keys = json.loads((data / "first-game.json").read_text())
-        postgres_pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
-        if not has_all_cores:
+        postmaster = data / "postgres" / "postmaster.pid"
+        postgres_pid = int(postmaster.read_text().split()[0]) if postmaster.exists() else None
+        if postgres_pid is not None and not has_all_cores:
             move(postgres_pid, OTHER_CORE)
         yield Target(
             ready["http"],

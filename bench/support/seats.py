@@ -23,12 +23,24 @@ class Place:
 ROOM = Place("game_room.php", "room_id", '{"realtime":true,"max_players":MEMBERS}')
 LOBBY = Place("matchmaking.php", "matchmaking_id", '{"strict_full":true,"max_players":MEMBERS}')
 
+TOKEN = '"token":"([^"]+)"'
+TOKEN_AND_PORT = TOKEN + r'.*"realtime_server":{"host":"[^"]*","port":(\d+)'
+"""The port is that of the worker that has the room."""
+
 CONNECTIONS = 64
 ROOM_ID_DIGITS = 32
 """A token begins with its room's id."""
 
 
-def take(run: Run, target: processes.Target, folder: Path, rooms: int, members: int) -> Path:
+def take(
+    run: Run,
+    target: processes.Target,
+    folder: Path,
+    rooms: int,
+    members: int,
+    *,
+    wanted: str = TOKEN,
+) -> Path:
     """Fill rooms with new players; return a file with a token for each, room by room.
 
     Args:
@@ -37,6 +49,7 @@ def take(run: Run, target: processes.Target, folder: Path, rooms: int, members: 
         folder: where the file goes.
         rooms: how many.
         members: of each room, at most 16.
+        wanted: what of an answer goes into a line, the token first.
     """
     everybody = [f"-\t{token}" for token in fill(run, target, folder, rooms, members)]
     tokens = sorted(
@@ -46,7 +59,7 @@ def take(run: Run, target: processes.Target, folder: Path, rooms: int, members: 
             folder,
             path="api/realtime.php/token",
             body="{}",
-            wanted=field("token"),
+            wanted=wanted,
             callers=everybody,
         )
     )

@@ -2,12 +2,17 @@
 
 Under callgrind a server is some 50 times slower. By its own clocks it would be overloaded, and do
 other things than it does otherwise. With clocks that are as slow as itself, it does the same.
+
+The parent of workers is not to be counted. It runs them by the command in `SLOW_WORKERS_UNDER`, and
+their clocks are slow, too.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import runpy
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -24,10 +29,35 @@ def slowed(clock: Callable[[], float]) -> Callable[[], float]:
     return lambda: began + (clock() - began) / FACTOR
 
 
+def slow_boot_clock() -> None:
+    """Slow the clock by which a node trusts its lease."""
+    read = time.clock_gettime
+    began: dict[int, float] = {}
+
+    def slow(clock: int) -> float:
+        now = read(clock)
+        first = began.setdefault(clock, now)
+        return first + (now - first) / FACTOR
+
+    time.clock_gettime = slow
+
+
+def slow_workers() -> None:
+    """Have workers run under another program, with slow clocks."""
+    from greenroom.workers import parent
+
+    under = shlex.split(os.environ["SLOW_WORKERS_UNDER"])
+    assert parent.serve.__kwdefaults__ is not None
+    parent.serve.__kwdefaults__["command"] = (
+        *(*under, sys.executable, __file__, sys.argv[1], "greenroom", "worker"),
+    )
+
+
 def main() -> None:
     """Slow all clocks, then run the module."""
     for name in CLOCKS:  # before anybody else has imported them
         setattr(time, name, slowed(getattr(time, name)))
+    slow_boot_clock()
     import trio
 
     class SlowClock(trio.abc.Clock):
@@ -46,6 +76,8 @@ def main() -> None:
     trio.run = slow
     module = sys.argv[2]
     sys.path[0] = str(Path.cwd())
+    if "SLOW_WORKERS_UNDER" in os.environ and "--workers" in sys.argv:
+        slow_workers()
     sys.argv[:] = sys.argv[2:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
