@@ -16,7 +16,8 @@ from typing import Any, Final
 import trio
 from history import History, Operation, Refusal
 from history_models import models
-from linearizability import check
+from linearizability import Verdict, check
+from pair_model import Pair
 from server_kit import ConnectionLost
 
 from greenroom.actors.friendship import refusals as social
@@ -70,6 +71,7 @@ class Book:
         self.subjects = 0
         self.undecided = 0
         self._models = models(page_max=PAGE_MAX, requests_max=REQUESTS_MAX, documents=0)
+        self._models[Pair.name] = Pair()
 
     def check(self, *keys: tuple[str, Hashable]) -> None:
         """Check the histories of some objects, and forget them.
@@ -78,13 +80,31 @@ class Book:
             AssertionError: one is not linearizable.
         """
         for key in keys:
+            verdict = self.judge(key)
             operations = self.history.forget(key)
-            verdict = check(self._models[key[0]], operations)
-            assert verdict.is_linearizable is not False, verdict.report()
             self.subjects += 1
             self.undecided += verdict.is_linearizable is None
             self.checked[key[0]] += len(operations)
             self.open[key[0]] += sum(each.is_open for each in operations)
+
+    def judge(self, key: tuple[str, Hashable]) -> Verdict:
+        """Check the history of an object that goes on.
+
+        Raises:
+            AssertionError: it is not linearizable.
+        """
+        verdict = check(self._models[key[0]], self.history.by_key.get(key, []))
+        assert verdict.is_linearizable is not False, verdict.report()
+        return verdict
+
+    def told(self) -> str:
+        """Return what the histories held."""
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(self.checked.items()))
+        return (
+            f"Histories checked: {kinds or 'nothing'};"
+            f" {self.open.total():,} operations were open,"
+            f" {self.undecided:,} of {self.subjects:,} histories were undecided."
+        )
 
     def close(self) -> None:
         """Check that nearly everything was decided."""

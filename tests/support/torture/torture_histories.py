@@ -64,12 +64,7 @@ class Sharers(Crowd):
 
     def told(self) -> str:
         """Return what the histories held."""
-        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(self.book.checked.items()))
-        return (
-            f"Histories checked: {kinds or 'nothing'};"
-            f" {self.book.open.total():,} operations were open,"
-            f" {self.book.undecided:,} of {self.book.subjects:,} histories were undecided."
-        )
+        return self.book.told()
 
     async def ask(self, method: str, path: str, body: bytes, player: str | None) -> tuple[int, Any]:
         """Call over a connection that nobody else uses meanwhile."""
