@@ -84,28 +84,55 @@ class Crowd:
         return True
 
 
+class Count:
+    """A number in a document that one client replaces by the next, and what it may be."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        """The last number that was sent."""
+        self._known = 0
+        self._late: set[int] = set()
+        """Numbers whose sending is in doubt, which may be there at any later moment."""
+
+    def doubt(self, number: int) -> None:
+        """Take note that nobody knows of a number whether it will be there."""
+        self._late.add(number)
+
+    def keep(self, number: int) -> None:
+        """Take note of a number that was acknowledged."""
+        self._known = number
+
+    def check(self, found: int) -> None:
+        """Check what is there: what was acknowledged last, or a number in doubt, which was late."""
+        assert found == self._known or found in self._late, (
+            f"acknowledged {self._known}, in doubt {sorted(self._late)}, found {found}"
+        )
+        self._late.discard(found)
+        self._known = found
+
+
 class Counters(Crowd):
     """Players who register and count up in their documents."""
 
     async def work(self, number: int) -> None:
         client = TrioClient(self.server, self.game.key)
         token: str | None = None
-        known, tried = 0, 0
-        while not self.is_over or known != tried:
+        count, is_doubtful = Count(), False
+        while not self.is_over or is_doubtful:
             await self.up.wait()
             try:
                 if token is None:
                     token = await self._register(client, number)
-                elif known != tried:
-                    known = tried = await self._check(client, token, known, tried)
+                elif is_doubtful:
+                    await self._check(client, token, count)
+                    is_doubtful = False
                 else:
-                    tried = known + 1
-                    if await self._update(client, token, tried):
-                        known = tried
+                    is_doubtful = True
+                    is_doubtful = not await self._update(client, token, count)
             except ConnectionLost:
                 await trio.sleep(BREATH_SECONDS)
         if token is not None:
-            await self._check(client, token, known, known)
+            await self._check(client, token, count)
         await client.close()
 
     async def _register(self, client: TrioClient, number: int) -> str | None:
@@ -116,21 +143,27 @@ class Counters(Crowd):
         self.acknowledged += 1
         return str(answer["private_key"])
 
-    async def _update(self, client: TrioClient, token: str, n: int) -> bool:
+    async def _update(self, client: TrioClient, token: str, count: Count) -> bool:
+        """Send the next number; return whether it was acknowledged."""
         path = "/api/game_data.php/player/update"
-        status, _ = await client.call("PUT", path, b'{"n":%d}' % n, token)
+        count.sent = n = count.sent + 1
+        status = 0
+        try:
+            status, _ = await client.call("PUT", path, b'{"n":%d}' % n, token)
+        finally:
+            if status in {0, 500}:
+                count.doubt(n)
         if await self.is_refused(status):
             return False
+        count.keep(n)
         self.acknowledged += 1
         return True
 
-    async def _check(self, client: TrioClient, token: str, known: int, tried: int) -> int:
+    async def _check(self, client: TrioClient, token: str, count: Count) -> None:
         """Read the document: what was acknowledged is there, and nothing that was never sent."""
         while True:
             status, answer = await client.call("GET", "/api/game_data.php/player/get", player=token)
             if not await self.is_refused(status):
                 break
-        n = int(answer["data"]["n"])
-        assert known <= n <= tried, f"acknowledged {known}, sent {tried}, found {n}"
+        count.check(int(answer["data"]["n"]))
         self.checked += 1
-        return n

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 from collections import deque
+from itertools import accumulate
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,6 +30,8 @@ ACTIONS_MAX = 50
 """Tries to ask, of a room: all that come of them are kept and shown, whether known or not."""
 
 
+REFUSED_FOR_NOW = 429
+"""The status of a call that was not done."""
 OUTCOME_UNKNOWN = 500
 """The status of a call that may have been done, or may yet be."""
 
@@ -83,6 +86,12 @@ class Member:
         await trio.sleep(BREATH_SECONDS)
         return None
 
+    @property
+    def last_status(self) -> int:
+        """The status of this member's last call; 0 if no answer came."""
+        _, _, *rest = self._calls[-1]
+        return int(rest[1]) if rest else 0
+
     def lately(self) -> str:
         """Return this member's last calls: when each began and ended, and its status, if any."""
         began = self._calls[0][0]
@@ -124,7 +133,7 @@ class Member:
                 if here is not None:
                     refusal, is_open = AlreadyInRoom.text if is_open else None, True
                     await self.call("POST", path, body, refusal=refusal)
-                    is_open = refusal is not None or self._calls[-1][-1] == OUTCOME_UNKNOWN
+                    is_open = refusal is not None or self.last_status == OUTCOME_UNKNOWN
             await trio.sleep(BREATH_SECONDS)
 
     async def say(self, target: str) -> None:
@@ -148,9 +157,7 @@ class Member:
             assert update["update_id"] not in self.seen_ids, "an update was told twice"
             self.seen_ids.add(update["update_id"])
             numbers = self.heard.setdefault(int(update["from_player_id"]), [])
-            number = int(update["data"]["n"])
-            assert not numbers or number > numbers[-1], (numbers[-5:], number)
-            numbers.append(number)
+            numbers.append(int(update["data"]["n"]))
         self.cursor = page["last_update"]
         return bool(page["updates"])
 
@@ -169,8 +176,16 @@ class Member:
         return self._delivered[1]
 
     def check(self, sender: Member) -> None:
-        """Check that everything acknowledged to a sender was heard, and nothing else of them."""
-        heard = set(self.heard.get(sender.player_id, ()))
+        """Check that everything acknowledged to a sender was heard, and nothing else of them.
+
+        An update in doubt may come late. One that was acknowledged is heard before all later ones.
+        """
+        numbers = self.heard.get(sender.player_id, [])
+        tops = accumulate(numbers, max)
+        late = [n for n, top in zip(numbers, tops, strict=True) if n < top and n in sender.kept]
+        assert not late, f"updates out of order: {late[:10]}"
+        heard = set(numbers)
+        assert len(heard) == len(numbers), "an update was told twice, under two ids"
         missing = sender.kept - heard
         assert not missing, f"updates lost: {sorted(missing)[:10]}"
         assert heard <= set(range(1, sender.sent + 1)), "an update that was never sent"

@@ -8,7 +8,15 @@ import random
 import trio
 from crowd_kit import BREATH_SECONDS, Crowd
 from server_kit import ConnectionLost
-from torture_crowds import ROOMS, Connected, Exchanges, FewCounters, FewDuos, Member
+from torture_crowds import (
+    REFUSED_FOR_NOW,
+    ROOMS,
+    Connected,
+    Exchanges,
+    FewCounters,
+    FewDuos,
+    Member,
+)
 from torture_histories import Sharers
 from torture_server import CRASH_TEXT
 from torture_stats import BEHAVIOUR, Scorers
@@ -66,6 +74,27 @@ class Partings(Crowd):
             self.checked += 1
 
 
+class Tally:
+    """A number that each count makes one more, and how many counts may still come to it."""
+
+    def __init__(self) -> None:
+        self._known = self._open = 0
+
+    def begin(self) -> None:
+        """Take note that a count is asked for: it may come at any later moment, or never."""
+        self._open += 1
+
+    def drop(self) -> None:
+        """Take note that a count was refused."""
+        self._open -= 1
+
+    def check(self, found: int) -> None:
+        """Check the number that a count has answered."""
+        most = self._known + self._open
+        assert self._known < found <= most, f"counted {found}, not {self._known + 1} to {most}"
+        self._known, self._open = found, most - found
+
+
 class Mistaken(Crowd):
     """Rooms of one whose behaviour counts, and raises: what it raised about has not happened."""
 
@@ -76,19 +105,20 @@ class Mistaken(Crowd):
         member = Member(self, f"Mistaken {number}")
         await member.register()
         await member.settle_in(f"{ROOMS}/create", {"rules": {"type": "mistakes"}})
-        known = tried = 0
+        tally = Tally()
         while not self.is_over:
             await self.up.wait()
             with contextlib.suppress(ConnectionLost):
                 raised = dice.choice(RAISED)
                 assert await self._act(member, raised) is None, f"{raised} was no mistake"
-            tried += 1
+            tally.begin()
             with contextlib.suppress(ConnectionLost):
                 found = await self._count(member)
                 if found is not None:
-                    assert known < found <= tried, f"counted {found}, not {known + 1} to {tried}"
-                    known, tried = found, found
+                    tally.check(found)
                     self.checked += 1
+                elif member.last_status == REFUSED_FOR_NOW:
+                    tally.drop()
         await member.close()
 
     async def _act(self, member: Member, action_type: str) -> str | None:
