@@ -200,8 +200,7 @@ class DynamicSupervisor(Generic[Role]):
             return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
-            if self._has_left_lately(key):  # what was read may be older than that: read anew
-                self.get_cell(key)
+            if self._has_left_lately(key):  # what was read may be older than that
                 return Ref(self, key)
             if as_of is not None and as_of != ownership.version:
                 return Ref(self, key)

@@ -5,13 +5,14 @@ and both nodes tell of them: the merge (`merging`) counts them once. Pure; the t
 caller's.
 
 Overload: beyond `MOVERS_MAX` nobody more is noted. A merge may then count one twice, or lack one,
-for a moment.
+for a moment. Whoever holds this takes what is past even if nobody asks for leaderboards.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 ANSWER_SECONDS_MAX: Final = 2.0
@@ -65,12 +66,17 @@ class Movers:
         if _count(self._came) < MOVERS_MAX:
             self._came.setdefault(game_id, OrderedDict())[player_id] = now
 
-    def take_past(self, game_id: int, now: float) -> list[int]:
-        """Forget what is past of a game; return who loses their place here."""
+    def list_games(self) -> set[int]:
+        """Return the games of which anybody is noted."""
+        return {*self._left, *self._came}
+
+    def take_past(self, game_id: int, now: float, limit: int = MOVERS_MAX) -> list[int]:
+        """Forget what is past of a game; return who loses their place here, so many at most."""
         for player_id, age in self.list_arrived(game_id, now).items():
             if age > SHOWN_SECONDS:
                 _drop(self._came, game_id, player_id)
-        past = [i for i, until in self._left.get(game_id, {}).items() if until <= now]
+        left = self._left.get(game_id, {}).items()
+        past = list(islice((i for i, until in left if until <= now), limit))
         for player_id in past:
             self.forget(game_id, player_id)
         return past

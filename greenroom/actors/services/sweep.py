@@ -7,7 +7,8 @@ index keeps them in the order in which they were last heard of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -31,6 +32,8 @@ from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
 from greenroom.actors.services.read_ahead import read_ahead
 from greenroom.actors.world.world import World
 
+_logger = logging.getLogger(__name__)
+
 SLICE = 200
 """Players that are dealt with before other tasks get their turn."""
 
@@ -38,6 +41,12 @@ RESTORE_PAGE = 200
 """Players that are read at once when shards are brought up."""
 PLAYERS_BY_ID_MAX = 100
 """The same of those who are read by their ids."""
+LOADS_AT_ONCE = 4
+"""Players who were read before they left, and are loaded at the same time: as many as there are
+connections that read. Others who read take turns with them."""
+LOADED_ANEW_MAX = 2_000
+"""How many of them a bring-up loads, within a second or two. Beyond it nobody waits, and their next
+call loads them. Until then rooms take them for silent."""
 
 
 async def restore_online(
@@ -76,9 +85,26 @@ async def restore_online(
     await _restore_drafts(world, drafts, take)
     if rest is None or rest:
         await read_ahead(partial(_load_page, world, rest), take)
-    for player_id in left:
-        await wait_loaded(world, player_id)
+    await _load_anew(world, left)
     return restored
+
+
+async def _load_anew(world: World, player_ids: Sequence[int]) -> None:
+    """Load players who were read before they left, as many as a bring-up waits for."""
+    waiting = iter(player_ids[:LOADED_ANEW_MAX])
+
+    async def load_some() -> None:
+        for player_id in waiting:
+            await wait_loaded(world, player_id)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(min(LOADS_AT_ONCE, len(player_ids))):
+            nursery.start_soon(load_some)
+    if len(player_ids) > LOADED_ANEW_MAX:
+        _logger.warning(
+            "%d players had just moved when their shard came up; their next calls load %d of them",
+            *(len(player_ids), len(player_ids) - LOADED_ANEW_MAX),
+        )
 
 
 async def wait_loaded(world: World, player_id: int) -> None:

@@ -31,7 +31,7 @@ from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.merging import TopFound
-from greenroom.actors.leaderboard.movers import Movers
+from greenroom.actors.leaderboard.movers import MOVERS_MAX, Movers
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
@@ -66,6 +66,9 @@ documents are as bad as can be."""
 FREED_AT_ONCE = 1_000
 """Places of dropped indexes that are freed before others have their turn, in about a
 millisecond. All places of a large index would hold up everybody."""
+MOVERS_SECONDS = 10.0
+"""How often players are forgotten who moved between nodes some seconds ago, and whose leaderboards
+nobody asks for."""
 UNREAD_BYTES_MAX = 32 << 20
 """Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
@@ -122,6 +125,7 @@ class Leaderboards:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                nursery.start_soon(self._forget_movers)
                 task_status.started()
                 await self._read_unread()
         finally:
@@ -274,13 +278,28 @@ class Leaderboards:
     def find_first(self, index: Index, limit: int) -> TopFound:
         """Return the first players of an index, and who of them is on the move between nodes."""
         game_id, now = index.game_id, trio.current_time()
-        for player_id in self._movers.take_past(game_id, now):
-            self._remove(game_id, player_id)
+        self._drop_movers(game_id, MOVERS_MAX)
         left = set(filter(index.has, self._movers.list_departed(game_id)))
         came = {
             i: age for i, age in self._movers.list_arrived(game_id, now).items() if index.has(i)
         }
         return TopFound(index.list_top_keys(limit, left), len(index), left=left, came=came)
+
+    async def _forget_movers(self) -> None:
+        """Forget who has moved, also where nobody asks, others having their turns in between."""
+        while True:
+            await trio.sleep(MOVERS_SECONDS)
+            for game_id in self._movers.list_games():
+                while self._drop_movers(game_id, FREED_AT_ONCE) == FREED_AT_ONCE:
+                    await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+
+    def _drop_movers(self, game_id: int, limit: int) -> int:
+        """Drop players who left long enough ago, so many at most; return how many there were."""
+        past = self._movers.take_past(game_id, trio.current_time(), limit)
+        for player_id in past:
+            self._remove(game_id, player_id)
+        return len(past)
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted, or that is another node's now."""

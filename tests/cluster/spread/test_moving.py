@@ -16,10 +16,12 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
-from greenroom.actors.player.messages import MovePlayer, Player
+from greenroom.actors.player.messages import DescribePlayer, MovePlayer, Player
+from greenroom.actors.services import sweep as sweeping
 from greenroom.actors.services.strays import find_strays
-from greenroom.actors.services.sweep import restore_online, sweep
+from greenroom.actors.services.sweep import LOADS_AT_ONCE, restore_online, sweep
 from greenroom.actors.world.departures import Departures
+from greenroom.actors.world.leaderboards import MOVERS_SECONDS
 from greenroom.cluster.asking import SECONDS_MAX, Asking
 
 RANKS = "leaderboard.php"
@@ -77,6 +79,28 @@ async def test_whoever_has_moved_is_ranked_before_the_next_node_knows_them(
         await stage.move(stage.here, stage.spread.nodes[1])
         for at in (0, 1):
             assert await stage.ranks(at) == ([stage.here.player_id, stage.there.player_id], 2)
+
+
+async def test_whoever_has_moved_is_forgotten_though_nobody_asks_for_the_leaderboard(
+    stage: Stage, autojump_clock: MockClock
+):
+    one, two = stage.spread.nodes
+    boards = [node.world.leaderboards for node in (one, two)]
+    await stage.move(stage.here, two)
+    await trio.sleep(0.1)  # on a clock that jumps
+    assert all(each._movers.list_games() == {stage.game_id} for each in boards)
+    await trio.sleep(2 * MOVERS_SECONDS)
+    assert not any(each._movers.list_games() for each in boards)
+    assert await stage.ranks(0) == ([stage.here.player_id, stage.there.player_id], 2)
+
+
+async def test_whoever_is_on_the_move_for_long_is_not_forgotten_before_the_other_node_has_them(
+    stage: Stage, autojump_clock: MockClock
+):
+    with patch.object(Departures, "_tell", never_told):
+        await stage.move(stage.here, stage.spread.nodes[1])
+        await trio.sleep(3 * MOVERS_SECONDS)
+        assert await stage.ranks(0) == ([stage.here.player_id, stage.there.player_id], 2)
 
 
 async def test_whoever_moves_between_two_answers_is_ranked_once(
@@ -233,3 +257,70 @@ async def test_a_bring_up_that_read_a_player_before_they_left_does_not_bring_bac
     assert one.world.player_index.is_online(player_id) == has_come_back, "members are looked at now"
     memory = stage.spread.memory
     assert one.node.owned.owns(memory.shard_of_player(memory.players[player_id])) == has_come_back
+
+
+class Returners:
+    """Players who leave a node and come back while a bring-up reads that they were online."""
+
+    def __init__(self, stage: Stage, clients: list[Client]) -> None:
+        self.stage, self.clients = stage, clients
+        self.loading = self.most_loading = 0
+
+    async def bring_up(self) -> list[int]:
+        """Have the first node bring its shards up; return which of the players it has then."""
+        one, _ = self.stage.spread.nodes
+        owned = one.node.owned
+        self._load_online_players = one.world.accounts.load_online_players
+        self._load = one.world.players._load
+        with (
+            patch.object(Departures, "_tell", never_told),
+            patch.object(one.world.accounts, "load_online_players", self._answer_late),
+            patch.object(one.world.players, "_load", self._load_counted),
+        ):
+            await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
+        find_shard = one.world.players.find_shard
+        return [c.player_id for c in self.clients if find_shard(c.player_id) is not None]
+
+    async def _answer_late(self, *given: Any) -> list[Player]:
+        one, two = self.stage.spread.nodes
+        players = await self._load_online_players(*given)
+        for client in self.clients:
+            if one.world.players.find_shard(client.player_id) is not None:
+                await self.stage.move(client, two)
+                await two.world.players.get_ref(client.player_id).ask(DescribePlayer())
+                await self.stage.move_from(two, client, one)
+        return players
+
+    async def _load_counted(self, key: int) -> Any:
+        self.loading += 1
+        self.most_loading = max(self.most_loading, self.loading)
+        await trio.sleep(0.01)  # on a clock that jumps
+        self.loading -= 1
+        return await self._load(key)
+
+
+@pytest.fixture
+async def returners(stage: Stage) -> Returners:
+    one, arena = stage.spread.nodes[0], stage.here.arena
+    return Returners(stage, [await stage.spread.player(arena, one, f"R{i}") for i in range(12)])
+
+
+async def test_a_bring_up_loads_players_who_came_back_meanwhile_a_few_at_a_time(
+    returners: Returners, autojump_clock: MockClock
+):
+    assert await returners.bring_up() == [client.player_id for client in returners.clients]
+    assert returners.most_loading == LOADS_AT_ONCE
+
+
+async def test_a_bring_up_waits_for_a_bounded_number_of_them_and_their_calls_load_the_others(
+    returners: Returners, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+):
+    with patch.object(sweeping, "LOADED_ANEW_MAX", 5):
+        found = await returners.bring_up()
+    assert len(found) == 5
+    assert "12 players had just moved when their shard came up" in caplog.text
+    for client in returners.clients:
+        await client.done("GET", "game_data.php/player/get")
+        assert (
+            returners.stage.spread.nodes[0].world.players.find_shard(client.player_id) is not None
+        )
