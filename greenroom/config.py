@@ -121,9 +121,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     advertise: Host | None = None
     """The host name or address by which the other machines of the cluster reach this one."""
     balance_shards: Flag = True
-    partitions_per_game: Partitions = 1
+    partitions_per_game: Partitions = "auto"
     """The shards that a new game lives in, so on as many nodes at most; `auto` is by the number of
-    nodes."""
+    nodes, and 1 for a single server."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 

@@ -131,6 +131,8 @@ class Node:
             sources=self._sources_of_settings,
             audit=self.storage.audit,
             quarantine=self.storage.quarantine,
+            partitions=self.storage.partitions,
+            is_serving=self._listening is not None,
             restore_rooms=self._restore_rooms,
             cluster=None if self._cluster is None else self._cluster.make_ports(),
         )

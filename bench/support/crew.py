@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import processes
 import psycopg
@@ -23,6 +24,10 @@ APART = "apart"
 """The second of two servers, among the processes that the generator watches."""
 GAMES_MAX = 256
 """Games that are made until each node has enough of them."""
+
+
+WHOLE_GAMES: Final = {"partitions_per_game": "1"}
+"""So that each game is on one node, and figures stay comparable. `one_game` measures the others."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ def serving(
     folder: Path, workers: int, arguments: Sequence[str] = (), **settings: str
 ) -> Iterator[BenchCrew]:
     """Run a server on what is in a folder, and let the kernel place its processes."""
-    own = processes.SETTINGS | settings
+    own = processes.SETTINGS | WHOLE_GAMES | settings
     several = ("--workers", str(workers)) if workers > 1 else ()
     with processes.serve(
         folder, "greenroom", *several, *arguments, settings=own, has_all_cores=True

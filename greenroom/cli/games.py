@@ -15,6 +15,7 @@ from greenroom.cli.common import (
     ID,
     CommandGroup,
     Invocation,
+    WholeNumber,
     confirm,
     seconds,
     utf8,
@@ -200,6 +201,23 @@ def settings(
     ask = ChangeGameSettings(game_id=game_id, assigned=assigned, removed=list(removed))
     found = invocation.perform(ask)
     invocation.show(found, details(msgspec.structs.asdict(found)))
+
+
+@game.command()
+@click.argument("game_id", type=ID)
+@click.argument("partitions", type=WholeNumber(2, 64))
+@with_common_options
+def grow(invocation: Invocation, game_id: int, partitions: int) -> None:
+    """Let the game GAME_ID live in so many PARTITIONS, to use as many nodes.
+
+    No server may run on the database meanwhile. Nothing moves: players and rooms stay where they
+    are. New players and new rooms go to the new partitions, too, and players move as they join
+    rooms there. The number only grows, to 64 at most.
+    """
+    from greenroom.control.admin.messages import GrowGame
+
+    grown = invocation.perform(GrowGame(game_id=game_id, partitions=partitions))
+    invocation.show(grown, f"Game {game_id} has {grown.partitions} partitions now.")
 
 
 @game.command()

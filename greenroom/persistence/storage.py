@@ -39,6 +39,7 @@ from greenroom.persistence.nodes.records import NodeRecords
 from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.audit import DatabaseAudit
 from greenroom.persistence.operators.old_rows import OldRows
+from greenroom.persistence.operators.partitions import Partitions
 from greenroom.persistence.operators.quarantine import Quarantine
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
@@ -86,6 +87,7 @@ class Storage:
         self.journal = JournalStore(self.loaders, self.session)
         self.usage = UsageStore(self.loaders, self.session)
         self.quarantine = Quarantine(self.loaders, self.session)
+        self.partitions = Partitions(self.loaders, self.session)
         self.audit = DatabaseAudit(self.loaders, self.session)
         self.deletions = OldRows("deletions", "deleted_at", self.loaders, self.session)
 

@@ -76,6 +76,7 @@ def test_every_command_of_the_issue_is_there() -> None:
                 "list",
                 "show",
                 "rotate-keys",
+                "grow",
                 "revoke-keys",
                 "delete",
                 "settings",

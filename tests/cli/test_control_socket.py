@@ -38,6 +38,8 @@ def make_context(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> 
         settings=Settings(data_dir=data_dir),
         audit=cast("Any", None),
         quarantine=cast("Any", None),
+        partitions=cast("Any", None),
+        is_serving=True,
         restore_rooms=trio.lowlevel.checkpoint,
     )
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.flows.games import PARTITIONS_MAX, PARTITIONS_MIN, PARTITIONS_PER_NODE
+from greenroom.actors.kernel.shards import partitions_of
 from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, place, share_of
 
 ALL = range(1024)
@@ -33,6 +37,16 @@ def test_shards_spread_evenly(nodes: list[int]) -> None:
     fair = len(ALL) / len(nodes)
     for node in nodes:
         assert 0.8 * fair < len(share_of(node, nodes, ALL)) < 1.2 * fair
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8, 16])
+def test_the_partitions_of_hardly_any_new_game_leave_a_node_without_one(count: int) -> None:
+    nodes = range(100, 100 + count)
+    partitions = min(max(PARTITIONS_MIN, PARTITIONS_PER_NODE * count), PARTITIONS_MAX)
+    places = [place(shard, nodes) for shard in ALL]
+    games = [Counter(places[s] for s in partitions_of(home, partitions)) for home in ALL]
+    idle = sum(count - len(nodes_of_game) for nodes_of_game in games)
+    assert idle / len(games) / count < 0.03
 
 
 def test_the_weights_are_those_of_every_other_version() -> None:

@@ -12,7 +12,7 @@ import pytest
 from command_kit import command
 from server_kit import Api
 from waiting import block_until
-from workers_kit import Crew, crew
+from workers_kit import WHOLE_GAMES, Crew, crew
 
 from greenroom.actors.kernel.shards import home_shard
 
@@ -89,7 +89,7 @@ def gather(server: Crew, callers: list[Caller]) -> None:
 
 
 def test_a_shard_moves_to_the_worker_without_load_and_no_call_fails(data_dir: Path) -> None:
-    with crew(data_dir, 2, GREENROOM_RATE_LIMIT_FACTOR="1000") as server:
+    with crew(data_dir, 2, GREENROOM_RATE_LIMIT_FACTOR="1000", **WHOLE_GAMES) as server:
         callers = two_callers(server)
         with calling(callers):
             gather(server, callers)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from waiting import block_until
-from workers_kit import Crew, crew
+from workers_kit import WHOLE_GAMES, Crew, crew
 
 from greenroom.control.admin.cluster_messages import DrainNode
 from greenroom.control.client import call
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    with crew(tmp_path_factory.mktemp("data"), 2) as server:
+    with crew(tmp_path_factory.mktemp("data"), 2, **WHOLE_GAMES) as server:
         yield server
 
 
@@ -137,7 +137,7 @@ def test_connections_move_on_when_their_worker_hands_its_games_over(
 
 
 def test_none_moves_where_that_is_switched_off(data_dir: Path, opened: ExitStack):
-    with crew(data_dir, 2, GREENROOM_CONNECTIONS_MOVE="false") as server:
+    with crew(data_dir, 2, GREENROOM_CONNECTIONS_MOVE="false", **WHOLE_GAMES) as server:
         [client] = clients(opened, server)
         before = sent_on(server)
         client.play(5)

@@ -126,6 +126,8 @@ class GameView(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
     old_keys: tuple[OldKey, ...] = ()
     """The old keys that still open the game."""
+    partitions: int = 1
+    """The shards that its players, rooms and lobbies live in."""
 
 
 # Commands.

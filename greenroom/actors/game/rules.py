@@ -232,6 +232,7 @@ def view_game(game: Game, now: int) -> GameView:
         created_at=game.created_at,
         updated_at=game.updated_at,
         old_keys=old_keys_at(game, now),
+        partitions=len(game.shards),
     )
 
 

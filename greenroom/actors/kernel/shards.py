@@ -8,6 +8,8 @@ name their shard in their first three hex digits.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
+from itertools import islice
 from typing import Final
 
 SHARDS: Final = 1024
@@ -41,6 +43,20 @@ def partitions_of(home: int, count: int) -> tuple[int, ...]:
         count: how many, between 1 and `SHARDS`.
     """
     return tuple((home + number * SHARDS // count) % SHARDS for number in range(count))
+
+
+def add_partitions(shards: tuple[int, ...], count: int, named: Container[int]) -> tuple[int, ...]:
+    """Return the shards of a game that is to have more: those that it has, then others.
+
+    Args:
+        shards: those that it has, its home first.
+        count: how many it is to have. They are fewer if all others are named.
+        named: shards that ids name of what lives elsewhere. If the game had one of these, it would
+            look for such a room there.
+    """
+    near = (*partitions_of(shards[0], count), *partitions_of(shards[0], SHARDS))
+    others = (shard for shard in dict.fromkeys(near) if shard not in shards and shard not in named)
+    return (*shards, *islice(others, count - len(shards)))
 
 
 def partition_named(shards: tuple[int, ...], key: str) -> int:

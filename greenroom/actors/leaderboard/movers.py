@@ -75,8 +75,8 @@ class Movers:
         for player_id, age in self.list_arrived(game_id, now).items():
             if age > SHOWN_SECONDS:
                 _drop(self._came, game_id, player_id)
-        left = self._left.get(game_id, {}).items()
-        past = list(islice((i for i, until in left if until <= now), limit))
+        left = self._left.get(game_id, OrderedDict[int, float]())
+        past = list(islice((i for i, until in left.items() if until <= now), limit))
         for player_id in past:
             self.forget(game_id, player_id)
         return past

@@ -35,6 +35,7 @@ _FACTS: Final[dict[type[Operation[Any]], Callable[[Any], Facts]]] = {
     },
     messages.RevokeKeys: lambda ask: {"kinds": list(ask.kinds)},
     messages.ChangeGameSettings: _settings,
+    messages.GrowGame: lambda ask: {"partitions": ask.partitions},
     messages.DeleteGame: lambda _: {},
     player_messages.BanPlayer: lambda ask: {"duration": ask.duration},
     player_messages.UnbanPlayer: lambda _: {},

@@ -11,6 +11,7 @@ from greenroom.actors.world.world import World
 from greenroom.config import Settings
 from greenroom.control.admin.ports import ClusterPorts
 from greenroom.persistence.operators.audit import DatabaseAudit
+from greenroom.persistence.operators.partitions import Partitions
 from greenroom.persistence.operators.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
 
@@ -33,6 +34,10 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     """The audit log, to read it; `world` writes to the same."""
     quarantine: Quarantine
     """Puts aside rows that no room or lobby can be made of."""
+    partitions: Partitions
+    """Gives games more of them."""
+    is_serving: bool
+    """False for one command without a server: nobody else has anything in memory."""
     cluster: ClusterPorts | None = None
     """The way to other nodes, where there are several."""
     restore_rooms: Callable[[], Awaitable[object]]

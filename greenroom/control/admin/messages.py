@@ -118,6 +118,8 @@ class GameDetails(msgspec.Struct, frozen=True):
     data: msgspec.Raw
     old_keys: list[OldKey] = []
     """The old keys that still open the game."""
+    partitions: int = 1
+    """The shards that it lives in: it can use as many nodes."""
 
 
 class GameKeys(msgspec.Struct, frozen=True):
@@ -168,6 +170,13 @@ class GameSettings(msgspec.Struct, frozen=True):
     leaderboards: list[list[str]]
     register_player_id: Literal["string", "integer"]
     stats: dict[str, dict[str, str | int | float]] = {}
+
+
+class GrownGame(msgspec.Struct, frozen=True):
+    """A game has more partitions than before."""
+
+    game_id: int
+    partitions: int
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -356,6 +365,14 @@ class ChangeGameSettings(Operation[GameSettings], frozen=True):
     def __repr__(self) -> str:
         """Show no values, because one may be a secret and a repr may end up in a log."""
         return f"ChangeGameSettings(game_id={self.game_id})"
+
+
+class GrowGame(Operation[GrownGame], frozen=True):
+    """Give a game so many partitions, while no server runs."""
+
+    name: ClassVar[str] = "game.grow"
+    game_id: int
+    partitions: int
 
 
 class DeleteGame(Operation[Deleted], frozen=True):

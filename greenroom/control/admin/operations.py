@@ -202,7 +202,31 @@ async def show_game(context: AdminContext, ask: messages.ShowGame) -> messages.G
             )
             for key in game.old_keys
         ],
+        partitions=game.partitions,
     )
+
+
+async def grow_game(context: AdminContext, ask: messages.GrowGame) -> messages.GrownGame:
+    """Give a game more partitions. Nothing of it may be in the memory of a server meanwhile."""
+    if context.is_serving:
+        raise OperationRefused(
+            "A game grows only while no server runs, because all nodes have its partitions in "
+            "memory: stop all servers of this database first."
+        )
+    game = await _game(context, ask.game_id)
+    if not game.partitions < ask.partitions <= game_flows.PARTITIONS_MAX:
+        raise OperationRefused(
+            f"Game {ask.game_id} has {game.partitions} partitions: it can only get more, and at "
+            f"most {game_flows.PARTITIONS_MAX}."
+        )
+    partitions = await context.partitions.grow(ask.game_id, ask.partitions)
+    if partitions < ask.partitions:
+        raise OperationRefused(
+            f"Game {ask.game_id} can have {partitions} partitions now: rooms and lobbies that a "
+            "server of an older version made have ids that name the others. Try again once they "
+            "have ended."
+        )
+    return messages.GrownGame(ask.game_id, partitions)
 
 
 async def rotate_keys(context: AdminContext, ask: messages.RotateKeys) -> messages.RotatedKeys:
@@ -402,6 +426,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     messages.RotateKeys: rotate_keys,
     messages.RevokeKeys: revoke_keys,
     messages.ChangeGameSettings: change_game_settings,
+    messages.GrowGame: grow_game,
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
     messages.ShowPlayer: players.show_player,

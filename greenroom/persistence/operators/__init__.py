@@ -1,1 +1,1 @@
-"""Tables for operators: the audit log, the quarantine, deletions, and when rows expire."""
+"""Tables for operators: audit log, quarantine, partitions, deletions, and when rows expire."""

@@ -12,6 +12,7 @@ from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.kernel.shards import (
     ID_BYTES,
     SHARDS,
+    add_partitions,
     home_shard,
     new_id,
     partition_named,
@@ -41,6 +42,25 @@ def test_a_games_partitions_differ_and_the_first_is_its_home(home: int, count: i
     assert len(set(shards)) == len(shards) == count
     assert shards[0] == home
     assert set(shards) <= set(range(SHARDS))
+
+
+@given(st.lists(SHARD, min_size=1, max_size=8, unique=True), st.integers(9, 64), st.sets(SHARD))
+def test_a_game_that_gets_more_partitions_keeps_those_it_has(
+    shards: list[int], count: int, named: set[int]
+):
+    grown = add_partitions(tuple(shards), count, named)
+    assert grown[: len(shards)] == tuple(shards)
+    assert len(set(grown)) == len(grown) == count
+    assert not set(grown[len(shards) :]) & named
+
+
+def test_partitions_that_are_added_lie_between_the_others():
+    assert sorted(add_partitions(partitions_of(5, 4), 8, ())) == sorted(partitions_of(5, 8))
+
+
+def test_a_game_gets_no_partition_that_ids_name_of_what_lives_elsewhere():
+    named = set(range(SHARDS)) - {3, 4}
+    assert set(add_partitions((7,), 8, named)) == {3, 4, 7}
 
 
 @given(st.lists(SHARD, min_size=1, max_size=8, unique=True), SHARD)

@@ -271,11 +271,12 @@ class Returners:
         one, _ = self.stage.spread.nodes
         owned = one.node.owned
         self._load_online_players = one.world.accounts.load_online_players
-        self._load = one.world.players._load
+        players: Any = one.world.players
+        self._load = players._load
         with (
             patch.object(Departures, "_tell", never_told),
             patch.object(one.world.accounts, "load_online_players", self._answer_late),
-            patch.object(one.world.players, "_load", self._load_counted),
+            patch.object(players, "_load", self._load_counted),
         ):
             await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
         find_shard = one.world.players.find_shard

@@ -19,6 +19,9 @@ from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
 from greenroom.supervisors.tree import TreeNode
 
+WHOLE_GAMES = {"GREENROOM_PARTITIONS_PER_GAME": "1"}
+"""For tests that need a game of which one worker has everything, and the other nothing."""
+
 
 class Crew(ServerProcess):
     """`greenroom serve --workers N`, and its workers."""
@@ -108,8 +111,8 @@ class Sharing(Crew):
     """
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
-        spread = {"GREENROOM_PARTITIONS_PER_GAME": "auto", "GREENROOM_CONNECTIONS_MOVE": "false"}
-        super().__init__(data_dir, 2, *arguments, **spread, **environment)
+        stay = {"GREENROOM_CONNECTIONS_MOVE": "false"}
+        super().__init__(data_dir, 2, *arguments, **stay, **environment)
         self._games = 0
 
     def new_game(self, name: str = "game") -> Game:
