@@ -61,6 +61,7 @@ type mixed struct {
 	from       int64 // calls due before do not count
 	until      int64
 	ok, bad    int64
+	within     int64 // calls answered well between from and until, whenever they were due
 	acted      int64
 	solved     int64
 	all        Hist
@@ -74,6 +75,9 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 	return func(status int, body []byte) {
 		if status == 200 && then != nil {
 			then(body)
+		}
+		if t := now(); status == 200 && t >= m.from && t < m.until {
+			m.within++
 		}
 		if cl.due < m.from || cl.due >= m.until {
 			if status != 200 {
@@ -406,7 +410,7 @@ func (m *mixed) begin(k *kind) {
 // load runs one rate: open loop, each call at its due time or, when its whole group is busy, later.
 func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[string]any {
 	m.ledger, m.errors, m.failures = newLedger(), map[string]int64{}, nil
-	m.ok, m.bad, m.acted, m.solved, m.all, m.shed, m.lag = 0, 0, 0, 0, Hist{}, Hist{}, Hist{}
+	m.ok, m.bad, m.within, m.acted, m.solved, m.all, m.shed, m.lag = 0, 0, 0, 0, 0, Hist{}, Hist{}, Hist{}
 	for _, k := range m.kinds {
 		k.lat.Reset()
 	}
@@ -448,7 +452,7 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 	m.from, m.until = 0, 0
 	m.drain()
 	res := map[string]any{"players": len(m.gamers), "offered_per_s": rate, "rps": r3(float64(m.ok) / dur.Seconds()),
-		"ok": m.ok, "bad": m.bad, "unsent": unsent, "under_way_at_end": under, "errors": m.errors, "failures": m.failures,
+		"answered_per_s": r3(float64(m.within) / dur.Seconds()), "ok": m.ok, "bad": m.bad, "unsent": unsent, "under_way_at_end": under, "errors": m.errors, "failures": m.failures,
 		"lat_ms": m.all.Lat(), "refused_ms": m.shed.Lat(), "send_lag_ms": m.lag.Lat(), "kinds": m.byKind(), "updates": m.ledger.judge(),
 		"actions": map[string]int64{"sent": m.acted, "completed": m.solved}, "cpu_pct": cpu, "reconnects": m.reconn}
 	mem := map[string]Mem{}

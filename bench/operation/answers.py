@@ -27,10 +27,10 @@ from comparison import Figure
 from scenario import Run
 
 PLAYERS, CONNECTIONS = 512, 64
-MIXED_PLAYERS, MIXED_RATE = 192, 12_000
+MIXED_PLAYERS, MIXED_RATE = 160, 12_000
 """The rate is more than two cores answer, so what is answered is what can be. A player has one call
 under way. With more players one process would have passes so long that it refused calls."""
-MIXED: Final = f"mixed, {MIXED_RATE:,} a second offered"
+MIXED: Final = f"mixed ({MIXED_RATE:,} a second offered)"
 ONE: Final = "one process"
 
 Answers = Iterator[tuple[str, Figure]]
@@ -176,6 +176,6 @@ def play(run: Run, target: processes.Target, games: list[crew.PlacedGame]) -> Fi
     errors = sum((Counter(row["errors"]) for row in rows), Counter[str]())
     if errors:
         run.say(f"not answered well: {', '.join(f'{n} {text}' for text, n in errors.items())}")
-    per_second = sum(row["rps"] for row in rows)
+    per_second = sum(row["answered_per_s"] for row in rows)
     late = statistics.median(row["lat_ms"]["P99"] for row in rows)
-    return Figure.of(per_second, statistics.mean(map(cpu_seconds, rows)), late)
+    return Figure.of(per_second, statistics.mean(map(cpu_seconds, rows)), late, errors.total())

@@ -104,7 +104,6 @@ def measure_answers(run: Run) -> str:
         "the cost of the cluster alone. Ratios are by the wall clock, and by CPU.",
         "",
         *comparison.table(figures, [*WAYS], bases),
-        "",
         *comparison.verdicts(figures, AIMS, bases),
     ]
     return "\n".join(lines)

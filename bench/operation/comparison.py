@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple
 
 from scenario import spread
 
-Unit = Literal["a second", "a CPU-second"]
-WALL: Final = "a second"
+Unit = Literal["by wall", "a CPU-second"]
+WALL: Final = "by wall"
 CPU: Final = "a CPU-second"
 
 
@@ -25,13 +25,15 @@ class Figure(NamedTuple):
     """The CPU is that of the server's processes without their Postgres."""
     p99_ms: float | None = None
     """The latency, where it says something."""
+    failed: int = 0
+    """How many calls were not answered well, or how many connections were lost."""
 
     @classmethod
     def of(
-        cls, per_second: float, cpu_seconds: float, p99_ms: float | None = None
-    ) -> Figure:  # not Self: a named tuple has none in Python 3.11
+        cls, per_second: float, cpu_seconds: float, p99_ms: float | None = None, failed: int = 0
+    ) -> Figure:
         """Make it of the answers of a second, and the CPU-seconds that they took."""
-        return cls(per_second, per_second / cpu_seconds, p99_ms)
+        return cls(per_second, per_second / cpu_seconds, p99_ms, failed)
 
     def get(self, unit: Unit) -> float:
         """Return one of the two."""
@@ -84,7 +86,13 @@ def table(figures: Figures, ways: Sequence[str], bases: Sequence[str]) -> list[s
         for way in ways
         if (call, way) in figures
     ]
-    return [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {row} |" for row in rows)]
+    return [
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+        *(f"| {row} |" for row in rows),
+        "",
+        *failures(figures),
+    ]
 
 
 def _cells(figures: Figures, call: str, way: str, bases: Sequence[str]) -> list[str]:
@@ -103,6 +111,13 @@ def _cells(figures: Figures, call: str, way: str, bases: Sequence[str]) -> list[
             for base in bases
         ),
     ]
+
+
+def failures(figures: Figures) -> list[str]:
+    """Return where calls were not answered well, so that figures are to be doubted."""
+    found = {key: sum(figure.failed for figure in rounds) for key, rounds in figures.items()}
+    told = [f"{way}, {call}: {failed:,}" for (call, way), failed in found.items() if failed]
+    return [f"Calls not answered well, or connections lost: {'; '.join(told)}.", ""] if told else []
 
 
 def verdicts(figures: Figures, aims: Sequence[Aim], bases: Sequence[str]) -> list[str]:

@@ -123,7 +123,7 @@ def serve(
         "greenroom",
         *several,
         program=(str(callgrind.SLOW_CLOCK), str(callgrind.SLOWNESS), "greenroom"),
-        settings=processes.SETTINGS | settings,
+        settings=processes.SETTINGS | crew.WHOLE_GAMES | settings,
         has_all_cores=True,
         checkout=checkout,
         under=(

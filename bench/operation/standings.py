@@ -102,7 +102,6 @@ def report(figures: Figures, players: int) -> list[str]:
         "by the wall clock and by CPU.",
         "",
         *comparison.table(figures, [*WAYS], [ONE]),
-        "",
         f"The aim is {AIM:,} answers a second over two nodes, `{QUIET}`: {verdict}, at",
         f"{reached:,.0f}.",
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from comparison import CPU, WALL, Aim, Figure, ratio, table, verdict, verdicts
+from comparison import CPU, WALL, Aim, Figure, failures, ratio, table, verdict, verdicts
 
 ONE, TWO, APART = "one process", "two workers", "two servers apart"
 FIGURES = {
@@ -27,7 +27,7 @@ def test_a_figure_is_made_of_the_answers_and_the_processor_time_of_a_second() ->
 
 def test_the_table_has_a_line_for_each_call_and_way_that_was_measured() -> None:
     lines = [line.strip("| ").split(" | ") for line in table(FIGURES, [ONE, TWO], [ONE, APART])]
-    assert lines[2:] == [
+    assert lines[2:6] == [
         [
             "get",
             ONE,
@@ -72,3 +72,10 @@ def test_verdicts_stand_in_a_table_of_aims_and_bases() -> None:
         "|---|---|---|",
         "| two workers (some forwarded): 0.8 a CPU-second | holds: get 0.90 | holds: get 0.90 |",
     ]
+
+
+def test_calls_that_were_not_answered_well_are_told_under_the_table() -> None:
+    figures = {("get", ONE): [Figure(1, 1, failed=3), Figure(1, 1, failed=1)], ("get", TWO): []}
+    told = "Calls not answered well, or connections lost: one process, get: 4."
+    assert failures(figures) == [told, ""]
+    assert failures(FIGURES) == []
