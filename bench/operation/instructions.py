@@ -211,7 +211,7 @@ KINDS = (
 )
 SCENARIO = Scenario(
     "instructions",
-    "how many an answer costs, beside other checkouts (--against)",
+    "how many an answer costs, of two workers, and beside other checkouts (--against)",
     measure,
     is_default=False,
     minutes=20,

@@ -217,5 +217,5 @@ SCENARIO = Scenario(
     "one game on several workers: answers, and joins between its partitions",
     measure,
     is_default=False,
-    minutes=12,
+    minutes=30,
 )
