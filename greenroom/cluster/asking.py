@@ -145,6 +145,7 @@ class Asking:
             node_id = await self._shards.wait_for_owner(shard, until - trio.current_time())
             wanted.setdefault(node_id, []).append(shard)
         found: dict[int, AnyAnswer] = {}
+        me = self._shards.node_id
 
         async def ask_one(node_id: int, own: list[int]) -> None:
             others = tuple(shard for shard in shards if shard not in own)
@@ -159,10 +160,12 @@ class Asking:
             # the same bound for this node's own answer, so that all are of about one moment
             nursery.cancel_scope.deadline = min(trio.current_time() + ANSWER_SECONDS_MAX, until)
             for node_id, own in wanted.items():
-                nursery.start_soon(ask_one, node_id, own)
+                if node_id != me:
+                    nursery.start_soon(ask_one, node_id, own)
+            if me in wanted:
+                await ask_one(me, wanted[me])
         if len(found) < len(wanted):
             return None
-        me = self._shards.node_id
         return [found[node_id] for node_id in sorted(found, key=lambda one: (one != me, one))]
 
     async def ask_all(

@@ -168,6 +168,9 @@ class ShardMap(Generic[AnyNode]):
 
         Cancellation ends the wait.
         """
+        node_id = self._find_server(shard)
+        if node_id is not None:
+            return node_id
         self._waited_for[shard] += 1
         try:
             with trio.move_on_after(max(seconds_max, 0.0)):

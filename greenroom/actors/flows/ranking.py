@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,15 +11,24 @@ import trio
 
 from greenroom.actors.flows.stats import declared_stats
 from greenroom.actors.game.messages import ReadGameSettings
-from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    ActorStopped,
+    ActorUnavailable,
+    MailboxFull,
+    Moved,
+    Refused,
+)
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.leaderboard.index import (
     Fields,
     Index,
     internal_fields,
+    player_of,
     shown_fields,
 )
 from greenroom.actors.leaderboard.merging import TopFound, merge_tops
+from greenroom.actors.leaderboard.parts import Part, make_merged, make_part
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
 from greenroom.actors.leaderboard.top_entries import Entries
@@ -32,6 +41,11 @@ from greenroom.contract.leaderboard import LeaderboardEntry
 
 SLICE: Final = 10
 """Documents that are gathered before their size is looked at."""
+TOLD_BYTES_MAX: Final = 256 << 10
+"""Documents that a node tells with its part. The asking node reads what is beyond."""
+
+FindProfiles = Callable[[Sequence[int]], Awaitable[Sequence[Profile]]]
+"""Finds the profiles of those players who are there, in their order."""
 
 
 class FindTop(Question, frozen=True):
@@ -41,8 +55,10 @@ class FindTop(Question, frozen=True):
     fields: Fields
     """The fields as an index has them: those of the stats are marked."""
     limit: int
-    address: str
+    address: str = ""
     """The client's address, to be charged for an index."""
+    known: tuple[bytes, ...] = ()
+    """Versions of parts that need not be told again."""
 
 
 class Standings(msgspec.Struct, frozen=True):
@@ -81,36 +97,57 @@ async def rank_players(
     """
     named = internal_fields(fields, await declared_stats(world, game_id))
     if world.others is not None and game_id in world.ledger.spread:
-        question = FindTop(game_id, named, limit, address)
-        asked = msgspec.structs.replace(question, address="")  # who asks changes no answer
-        return await world.gathered.get(asked, partial(_rank_everywhere, world, question))
+        question = FindTop(game_id, named, limit)  # who asks changes no answer
+        return await world.gathered.get(
+            question, partial(_rank_everywhere, world, question, address)
+        )
     index = await _index(world, game_id, named, address)
     total, tops = len(index), world.leaderboards.tops
     key = tops.make_key(index, limit)
     entries = tops.find(key)
     if entries is None:
-        entries = await _entries(world, index.list_top(limit))
+        profiles = await _collect(
+            partial(_profiles, world), index.list_top(limit), DOCUMENTS_BYTES_MAX
+        )
+        entries = _ranked(profiles)
         tops.keep(key, entries)
     return Standings(entries, total)
 
 
-async def _rank_everywhere(world: World, question: FindTop) -> Standings:
+async def _rank_everywhere(world: World, question: FindTop, address: str) -> Standings:
     """Return the standings of a game that lives on several nodes.
 
-    Each gives its first keys. They end in the player's id, so they merge as they are.
+    Each gives its first keys. They end in the player's id, so they merge as they are. What is told
+    is as of a moment of this call. So is what was told before, if its version is told again.
     """
     assert world.others is not None
     await _check_declared(world, question.game_id, question.fields)
+    key = question.game_id, question.fields, question.limit
+    before = world.leaderboards.parts.find_merged(key)
+    asked = msgspec.structs.replace(question, address=address, known=tuple(before.parts))
     began = trio.current_time()
-    found = await world.others.gather(question.game_id, question, TopFound)
+    found = await world.others.gather(question.game_id, asked, TopFound)
     seconds = trio.current_time() - began
     for one in found:
         if one.declared is not None:
             raise LeaderboardNotDeclared(one.declared)
         if one.refused_for:
             raise TooManyBuilds(one.refused_for, one.retry_seconds)
-    player_ids, total = merge_tops(found, question.limit, seconds)
-    return Standings(await _stored_entries(world, player_ids), total)
+    parts = list(map(before.complete, found))
+    homes, total = merge_tops(parts, question.limit, seconds)
+    if before.holds([part.version for part in parts], homes):
+        return Standings(before.entries, total)
+    told = {
+        profile.player_id: profile
+        for number, part in enumerate(parts)
+        for profile in part.profiles
+        if (profile.player_id, number) in homes
+    }
+    find = partial(_told_or_read, world, told)
+    player_ids = [player_id for player_id, _ in homes]
+    entries = _ranked(await _collect(find, player_ids, DOCUMENTS_BYTES_MAX))
+    world.leaderboards.parts.keep_merged(key, make_merged(parts, homes, entries))
+    return Standings(entries, total)
 
 
 async def find_top(world: World, asked: FindTop) -> TopFound:
@@ -121,22 +158,47 @@ async def find_top(world: World, asked: FindTop) -> TopFound:
         return TopFound([], 0, refusal.reason, refusal.retry_seconds)
     except LeaderboardNotDeclared as refusal:
         return TopFound([], 0, declared=refusal.declared)
-    return world.leaderboards.find_first(index, asked.limit)
+    found = world.leaderboards.find_first(index, asked.limit)
+    key = world.leaderboards.tops.make_key(index, asked.limit), frozenset(found.left)
+    part = world.leaderboards.parts.find_told(key)
+    if part is None:
+        part = await _make_part(world, found)
+        if part.version:
+            world.leaderboards.parts.keep_told(key, part)
+    if part.version in asked.known:
+        return msgspec.structs.replace(found, keys=[], version=part.version, is_known=True)
+    return msgspec.structs.replace(found, profiles=part.profiles, version=part.version)
 
 
-async def _stored_entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
-    """Return the entries of players of any node, as many as fit in, as the database has them."""
-    profiles: list[Profile] = []
-    size = 0
-    for start in range(0, len(player_ids), SLICE):
-        wanted = player_ids[start : start + SLICE]
-        rows = {row.player_id: row for row in await world.accounts.load_players_by_id(wanted)}
-        for row in (rows[player_id] for player_id in wanted if player_id in rows):
-            size += len(row.player_data) + stats_bytes(row.stats)
-            if profiles and size > DOCUMENTS_BYTES_MAX:
-                return _ranked(profiles)
-            profiles.append(Profile(row.player_id, row.player_name, row.player_data, row.stats))
-    return _ranked(profiles)
+async def _make_part(world: World, found: TopFound) -> Part:
+    """Return what this node tells of its first players.
+
+    Who has left may have changed elsewhere, so nothing is told of them.
+    """
+    here = [i for i in map(player_of, found.keys) if i not in found.left]
+    try:
+        profiles = await _collect(partial(_profiles, world), here, TOLD_BYTES_MAX)
+    except ActorUnavailable:
+        return Part(found.keys, [], b"")  # whoever asks will read them, or fail
+    return make_part(found.keys, profiles)
+
+
+async def _told_or_read(
+    world: World, told: dict[int, Profile], player_ids: Sequence[int]
+) -> list[Profile]:
+    """Return what nodes have told of players; read of whom they have not, and add it."""
+    rest = [player_id for player_id in player_ids if player_id not in told]
+    if rest:
+        told |= await _load(world, rest)
+    return [told[player_id] for player_id in player_ids if player_id in told]
+
+
+async def _load(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
+    """Return the profiles of players of any node, as the database has them."""
+    return {
+        row.player_id: Profile(row.player_id, row.player_name, row.player_data, row.stats)
+        for row in await world.accounts.load_players_by_id(player_ids)
+    }
 
 
 async def _index(world: World, game_id: int, fields: Fields, address: str) -> Index:
@@ -160,17 +222,17 @@ async def _new_index(world: World, game_id: int, fields: Fields, address: str) -
     return await world.leaderboards.find_or_build(game_id, fields, address, is_declared=is_declared)
 
 
-async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
-    """Return the entries of these players, as many as fit in."""
-    entries: list[LeaderboardEntry] = []
+async def _collect(find: FindProfiles, player_ids: Sequence[int], bytes_max: int) -> list[Profile]:
+    """Return the profiles of these players, as many as fit in, the first in any case."""
+    profiles: list[Profile] = []
     size = 0
     for start in range(0, len(player_ids), SLICE):
-        for profile in await _profiles(world, player_ids[start : start + SLICE]):
+        for profile in await find(player_ids[start : start + SLICE]):
             size += len(profile.player_data) + stats_bytes(profile.stats)
-            if entries and size > DOCUMENTS_BYTES_MAX:
-                return entries
-            entries.append(_entry(len(entries) + 1, profile))
-    return entries
+            if profiles and size > bytes_max:
+                return profiles
+            profiles.append(profile)
+    return profiles
 
 
 def _ranked(profiles: Sequence[Profile]) -> list[LeaderboardEntry]:
@@ -207,16 +269,12 @@ async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
                 continue
             try:
                 document = await player.ask(ReadPlayerDocument())
-            except (ActorCrashed, ActorStopped, MailboxFull, Refused):
+            except (ActorCrashed, ActorStopped, MailboxFull, Moved, Refused):
                 continue  # the record is in the database
             found[player_id] = Profile(
                 player_id, document.player_name, document.player_data, document.stats
             )
         rest = [player_id for player_id in player_ids if player_id not in found]
         if rest:
-            for record in await world.accounts.load_players_by_id(rest):
-                profile = Profile(
-                    record.player_id, record.player_name, record.player_data, record.stats
-                )
-                found[record.player_id] = profile
+            found.update(await _load(world, rest))
     return found

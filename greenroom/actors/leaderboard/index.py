@@ -148,9 +148,9 @@ class Index:
         self._sorted = SortedList()
         self._gone: set[int] = set()
         self._looked_to = _NOWHERE
-        """No key that `list_top` has shown in this edition is behind this one."""
+        """No key that `list_top_keys` has shown in this edition is behind this one."""
         self.edition = object()
-        """Another one whenever what `list_top` has shown may show otherwise."""
+        """Another one whenever what `list_top_keys` has shown may show otherwise."""
 
     def __len__(self) -> int:
         """Return how many players there are."""
@@ -222,25 +222,28 @@ class Index:
 
         As long as `edition` is the same it is the same players, with the same documents.
         """
-        keys = self.list_top_keys(limit)
-        self._looked_to = max(self._looked_to, keys[-1] if len(keys) == limit else _BEHIND_ALL)
-        return list(map(player_of, keys))
+        return list(map(player_of, self.list_top_keys(limit)))
 
     def list_top_keys(self, limit: int, beside: Collection[int] = ()) -> list[bytes]:
         """Return the keys of the first players; those of several indexes merge.
+
+        As long as `edition` is the same these are the same, for the same `beside`.
 
         Args:
             limit: how many players are wanted.
             beside: players who come beside these, and are not counted as wanted.
         """
         if not beside:
-            return list(islice(self._sorted, limit))
-        keys: list[bytes] = []
-        for key in self._sorted:
-            if limit <= 0:
-                break
-            keys.append(key)
-            limit -= player_of(key) not in beside
+            keys = list(islice(self._sorted, limit))
+            limit -= len(keys)
+        else:
+            keys = []
+            for key in self._sorted:
+                if limit <= 0:
+                    break
+                keys.append(key)
+                limit -= player_of(key) not in beside
+        self._looked_to = max(self._looked_to, _BEHIND_ALL if limit > 0 else keys[-1])
         return keys
 
     def _change_top(self) -> None:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import msgspec
 
 from greenroom.actors.leaderboard.index import Fields, player_of
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
+from greenroom.actors.leaderboard.profiles import Profile
+
+Homes = list[tuple[int, int]]
+"""Players, best first, each with the number of the part that shows them."""
 
 
 class TopFound(msgspec.Struct, frozen=True, array_like=True):
@@ -30,9 +35,15 @@ class TopFound(msgspec.Struct, frozen=True, array_like=True):
     """Players who have come lately, and how many seconds ago."""
     declared: tuple[Fields, ...] | None = None
     """The game's leaderboards, if this is none of them."""
+    profiles: list[Profile] = []
+    """What is shown of the first players; who has left is not among these."""
+    version: bytes = b""
+    """A digest of keys and profiles; empty if they must be asked for again."""
+    is_known: bool = False
+    """Whether keys and profiles are left out, because who asks has told this version."""
 
 
-def merge_tops(parts: Sequence[TopFound], limit: int, seconds: float) -> tuple[list[int], int]:
+def merge_tops(parts: Sequence[TopFound], limit: int, seconds: float) -> tuple[Homes, int]:
     """Return the first players of all parts, best first, and how many there are.
 
     Args:
@@ -41,26 +52,30 @@ def merge_tops(parts: Sequence[TopFound], limit: int, seconds: float) -> tuple[l
         seconds: how long it took until all had answered.
     """
     if not any(part.left or part.came for part in parts):
-        merged = heapq.merge(*(part.keys for part in parts))
-        return _first_of(map(player_of, merged), limit), sum(part.total for part in parts)
+        places = (zip(part.keys, repeat(number)) for number, part in enumerate(parts))
+        return _first_of(heapq.merge(*places), limit), sum(part.total for part in parts)
     total = sum(part.total for part in parts) - _counted_twice(parts, seconds)
     keyed = [set(map(player_of, part.keys)) for part in parts]
     homes = _homes(parts)
-    keys = (
-        [key for key in part.keys if _is_shown(parts, keyed, homes, number, player_of(key))]
+    shown = (
+        [
+            (key, number)
+            for key in part.keys
+            if _is_shown(parts, keyed, homes, number, player_of(key))
+        ]
         for number, part in enumerate(parts)
     )
-    return _first_of(map(player_of, heapq.merge(*keys)), limit), total
+    return _first_of(heapq.merge(*shown), limit), total
 
 
-def _first_of(players: Iterator[int], limit: int) -> list[int]:
-    """Return the first players, each once."""
-    found: dict[int, None] = {}
-    for player_id in players:
+def _first_of(places: Iterable[tuple[bytes, int]], limit: int) -> Homes:
+    """Return the first players, each once, of keys in their order with the numbers of parts."""
+    found: dict[int, int] = {}
+    for key, number in places:
         if len(found) == limit:
             break
-        found[player_id] = None
-    return list(found)
+        found.setdefault(player_of(key), number)
+    return list(found.items())
 
 
 def _homes(parts: Sequence[TopFound]) -> dict[int, int]:

@@ -22,7 +22,7 @@ _PLACE_BYTES: Final = 400
 """Bytes that a profile takes besides its document, a name of 50 characters included."""
 
 
-class Profile(msgspec.Struct, frozen=True, gc=False):
+class Profile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A player as leaderboards show them; `player_data` and `stats` are JSON objects' bytes."""
 
     player_id: int

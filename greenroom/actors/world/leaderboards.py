@@ -32,6 +32,7 @@ from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.merging import TopFound
 from greenroom.actors.leaderboard.movers import MOVERS_MAX, Movers
+from greenroom.actors.leaderboard.parts import Parts
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
@@ -114,6 +115,7 @@ class Leaderboards:
         """Those who wait for documents to be read."""
         self.profiles = Profiles()
         self.tops = TopEntries()
+        self.parts = Parts()
         self._nursery: trio.Nursery | None = None
         self._queues: dict[int, BuildQueue] = {}
         self._pages = trio.CapacityLimiter(PAGES_AT_ONCE)
@@ -203,6 +205,7 @@ class Leaderboards:
         if has_left or self._boards.lacks(game_id, player_id):
             self.note_came(game_id, player_id)
         self._put(Change(game_id, player_id, player.player_data, player.stats), CHUNK_BYTES)
+        self.profiles.forget(player_id)  # they may have changed at the node that they come from
         if self._unread.size_bytes:
             self._reader.unpark_all()
 
@@ -316,6 +319,7 @@ class Leaderboards:
         self._give_up_waiting(game_id)
         self.profiles.clear()  # those of other games are read again
         self.tops.clear()
+        self.parts.clear()
 
     def _clear(self) -> None:
         self._movers.clear()
@@ -324,6 +328,7 @@ class Leaderboards:
         self._boards.clear()
         self.profiles.clear()
         self.tops.clear()
+        self.parts.clear()
 
     def _give_up_waiting(self, game_id: int) -> None:
         """Drop the builds that wait: whoever still wants one asks again."""

@@ -1,8 +1,9 @@
 """One answer for all who ask the same at the same time.
 
-Whoever asks while others are being answered waits for the next run, which answers all who wait. A
-run begins after all of them have asked. So nobody gets an answer that is older than their question,
-and however many ask, there is one run after another.
+Whoever asks while others are being answered waits for the next run, which answers all who wait. So
+do those who ask in the same pass of the event loop. A run begins after all of them have asked. So
+nobody gets an answer that is older than their question, and however many ask, there is one run
+after another.
 """
 
 from __future__ import annotations
@@ -53,9 +54,6 @@ class SharedAnswers:
 
         Cancellation: as that of `ask`. Those who wait ask for themselves.
         """
-        before = self._running.get(question)
-        if before is None:
-            return await self._run(question, _Run(), ask)
         run = self._waiting.get(question)
         if run is not None:
             await run.ended.wait()
@@ -63,9 +61,13 @@ class SharedAnswers:
                 raise run.failure.copy()
             return run.answer if run.is_answered else await ask()
         run = self._waiting[question] = _Run()
+        before = self._running.get(question)
         try:
-            with trio.move_on_after(WAIT_SECONDS_MAX):
-                await before.ended.wait()
+            if before is None:
+                await trio.lowlevel.checkpoint()  # who asks in this pass shares the run
+            else:
+                with trio.move_on_after(WAIT_SECONDS_MAX):
+                    await before.ended.wait()
         except BaseException:
             del self._waiting[question]
             run.ended.set()

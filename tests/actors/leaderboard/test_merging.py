@@ -55,17 +55,25 @@ def boards_of(*scores: dict[int, int]) -> list[Board]:
     return boards
 
 
+def merge(parts: list[TopFound], limit: int, seconds: float) -> tuple[list[int], int]:
+    """Merge, and see to it that each player is shown by a part that has them."""
+    homes, total = merge_tops(parts, limit, seconds)
+    for player_id, number in homes:
+        assert player_id in map(player_of, parts[number].keys)
+    return [player_id for player_id, _ in homes], total
+
+
 def test_lists_of_nodes_between_which_nobody_moves_are_merged_as_they_are():
     here, there = boards_of({1: 10, 3: 30}, {2: 20, 4: 40})
     parts = [here.answer(3, 0.0), there.answer(3, 0.0)]
-    assert merge_tops(parts, 3, 0.0) == ([4, 3, 2], 4)
+    assert merge(parts, 3, 0.0) == ([4, 3, 2], 4)
 
 
 def test_whoever_left_is_shown_until_the_other_node_has_them():
     here, there = boards_of({1: 10, 3: 30}, {2: 20})
     assert here.movers.leave(GAME, 3)
     parts = [here.answer(3, 0.0), there.answer(3, 0.0)]
-    assert merge_tops(parts, 3, 0.0) == ([3, 2, 1], 3)
+    assert merge(parts, 3, 0.0) == ([3, 2, 1], 3)
 
 
 def test_whoever_came_is_shown_where_they_are_now():
@@ -73,7 +81,7 @@ def test_whoever_came_is_shown_where_they_are_now():
     here.movers.leave(GAME, 3)
     there.come(3, 15, 0.0)
     parts = [here.answer(3, MOMENT), there.answer(3, MOMENT)]
-    assert merge_tops(parts, 3, MOMENT) == ([2, 3, 1], 3)
+    assert merge(parts, 3, MOMENT) == ([2, 3, 1], 3)
 
 
 def test_a_node_that_answers_before_a_move_and_one_that_answers_after_it_count_a_player_once():
@@ -82,7 +90,7 @@ def test_a_node_that_answers_before_a_move_and_one_that_answers_after_it_count_a
     here.movers.leave(GAME, 3)
     there.come(3, 15, MOMENT)
     parts = [early, there.answer(3, 2 * MOMENT)]
-    assert merge_tops(parts, 3, 2 * MOMENT) == ([2, 3, 1], 3)
+    assert merge(parts, 3, 2 * MOMENT) == ([2, 3, 1], 3)
 
 
 def test_a_node_that_answers_long_after_the_move_still_has_whom_the_other_did_not_have_yet():
@@ -92,7 +100,7 @@ def test_a_node_that_answers_long_after_the_move_still_has_whom_the_other_did_no
     there.come(3, 15, MOMENT)
     here.movers.note_received(GAME, 3, MOMENT)
     late = ANSWER_SECONDS_MAX
-    assert merge_tops([here.answer(3, late), early], 3, late) == ([3, 2, 1], 3)
+    assert merge([here.answer(3, late), early], 3, late) == ([3, 2, 1], 3)
 
 
 def test_a_list_is_not_shortened_by_those_who_left():
@@ -101,7 +109,7 @@ def test_a_list_is_not_shortened_by_those_who_left():
         here.movers.leave(GAME, player_id)
         there.come(player_id, 1, 0.0)
     parts = [here.answer(2, MOMENT), there.answer(2, MOMENT)]
-    assert merge_tops(parts, 2, MOMENT) == ([3, 1], 4)
+    assert merge(parts, 2, MOMENT) == ([3, 1], 4)
 
 
 def test_whoever_comes_back_is_counted_once():
@@ -111,7 +119,7 @@ def test_whoever_comes_back_is_counted_once():
     there.movers.leave(GAME, 3)
     here.come(3, 40, MOMENT)
     parts = [here.answer(2, 2 * MOMENT), there.answer(2, 2 * MOMENT)]
-    assert merge_tops(parts, 2, 2 * MOMENT) == ([3, 2], 2)
+    assert merge(parts, 2, 2 * MOMENT) == ([3, 2], 2)
 
 
 def test_after_some_seconds_nothing_is_left_of_a_move():
@@ -121,7 +129,7 @@ def test_after_some_seconds_nothing_is_left_of_a_move():
     here.movers.note_received(GAME, 3, 0.0)
     parts = [here.answer(3, STAY_SECONDS), there.answer(3, SHOWN_SECONDS + 1.0)]
     assert not any(part.left or part.came for part in parts)
-    assert merge_tops(parts, 3, 0.0) == ([3, 2, 1], 3)
+    assert merge(parts, 3, 0.0) == ([3, 2, 1], 3)
 
 
 def test_no_more_movers_than_the_bound_are_kept():
@@ -173,7 +181,7 @@ class Crowd:
         self.parts[node] = self.boards[node].answer(6, self.now)
         if len(self.parts) == 3:
             parts, self.parts = [self.parts[n] for n in range(3)], {}
-            found, total = merge_tops(parts, 6, self.now - self.began)
+            found, total = merge(parts, 6, self.now - self.began)
             assert found == sorted(self.players, reverse=True)
             if self.rest_seconds:
                 assert total == 6

@@ -52,6 +52,17 @@ async def test_those_who_ask_during_a_run_share_the_next_one():
     assert source.is_empty
 
 
+async def test_those_who_ask_in_the_same_pass_share_a_run():
+    source = Source()
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(source.get)
+        await wait_all_tasks_blocked()
+        source.gates[0].set()
+    assert source.told == [1] * 20
+    assert source.is_empty
+
+
 async def test_whoever_asks_when_the_next_run_has_begun_is_answered_by_the_one_after_it():
     source = Source()
     async with trio.open_nursery() as nursery:

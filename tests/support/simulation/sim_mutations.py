@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 from unittest.mock import patch
 
@@ -29,8 +29,8 @@ from greenroom.actors.kernel.errors import ActorError, Refused
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import OwnedShards
-from greenroom.actors.leaderboard.index import player_of
-from greenroom.actors.leaderboard.merging import TopFound
+from greenroom.actors.leaderboard.index import Index, player_of
+from greenroom.actors.leaderboard.merging import Homes, TopFound
 from greenroom.actors.player.messages import (
     PlayerLoggedOut,
     PlayerMoved,
@@ -217,9 +217,10 @@ def _gather_from_one() -> AbstractContextManager[Any]:
 def _count_movers_twice() -> AbstractContextManager[Any]:
     """Merge leaderboards as if nobody moved."""
 
-    def merge(parts: Sequence[TopFound], limit: int, _: float) -> tuple[list[int], int]:
-        keys = islice(heapq.merge(*(part.keys for part in parts)), limit)
-        return list(map(player_of, keys)), sum(part.total for part in parts)
+    def merge(parts: Sequence[TopFound], limit: int, _: float) -> tuple[Homes, int]:
+        places = (zip(part.keys, repeat(number)) for number, part in enumerate(parts))
+        first = islice(heapq.merge(*places), limit)
+        return [(player_of(key), n) for key, n in first], sum(part.total for part in parts)
 
     return patch.object(ranking, "merge_tops", merge)
 
@@ -446,6 +447,14 @@ MUTATIONS: dict[str, Mutation] = {
         ("two rooms", "two rooms", "lists"),
         4,
         code=_count_movers_twice,
+    ),
+    "kept-parts": Mutation(
+        "nodes tell their part of a leaderboard as it was, whatever has changed",
+        "history of lists",
+        ("handed_over",),
+        ("lists", "lists"),
+        4,
+        code=partial(patch.object, Index, "_change_top", _nothing),
     ),
     "unfollowed": Mutation(
         "where a node says that a player has gone is not heeded",
