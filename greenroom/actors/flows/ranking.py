@@ -177,7 +177,8 @@ async def _make_part(world: World, found: TopFound) -> Part:
     """
     here = [i for i in map(player_of, found.keys) if i not in found.left]
     try:
-        profiles = await _collect(partial(_profiles, world), here, TOLD_BYTES_MAX)
+        find = partial(_profiles, world)
+        profiles = await _collect(find, here, TOLD_BYTES_MAX, first_always=False)
     except ActorUnavailable:
         return Part(found.keys, [], b"")  # whoever asks will read them, or fail
     return make_part(found.keys, profiles)
@@ -222,14 +223,16 @@ async def _new_index(world: World, game_id: int, fields: Fields, address: str) -
     return await world.leaderboards.find_or_build(game_id, fields, address, is_declared=is_declared)
 
 
-async def _collect(find: FindProfiles, player_ids: Sequence[int], bytes_max: int) -> list[Profile]:
-    """Return the profiles of these players, as many as fit in, the first in any case."""
+async def _collect(
+    find: FindProfiles, player_ids: Sequence[int], bytes_max: int, *, first_always: bool = True
+) -> list[Profile]:
+    """Return the profiles of these players, as many as fit in, by default the first in any case."""
     profiles: list[Profile] = []
     size = 0
     for start in range(0, len(player_ids), SLICE):
         for profile in await find(player_ids[start : start + SLICE]):
             size += len(profile.player_data) + stats_bytes(profile.stats)
-            if profiles and size > bytes_max:
+            if size > bytes_max and (profiles or not first_always):
                 return profiles
             profiles.append(profile)
     return profiles

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards, TenureOfSeveral
 from greenroom.actors.kernel.shards import (
     ID_BYTES,
     SHARDS,
@@ -123,3 +123,32 @@ def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, in
     for shard in {shard for shard, _ in changes}:
         assert owned.owns(shard) == (shard in model)
         assert owned.find_epoch(shard) == model.get(shard)
+
+
+def owned(*shards: int) -> OwnedShards:
+    ownership = OwnedShards()
+    for shard in shards:
+        ownership.gain(shard, 1)
+    return ownership
+
+
+def test_a_tenure_of_several_shards_ends_with_the_first_of_them():
+    ownership = owned(1, 2, 3)
+    TenureOfSeveral(ownership, (1, 2)).check()
+    tenure = TenureOfSeveral(ownership, (1, 2))
+    ownership.gain(4, 1)
+    ownership.lose(3)
+    tenure.check()
+    ownership.lose(2)
+    with pytest.raises(Moved):
+        tenure.check()
+    ownership.gain(2, 1)
+    with pytest.raises(Moved):
+        tenure.check()
+    TenureOfSeveral(ownership, (1, 2)).check()
+
+
+@pytest.mark.parametrize("shards", [(), (1, 2), (2,)])
+def test_who_lacks_one_of_several_shards_or_all_has_no_tenure(shards: tuple[int, ...]):
+    with pytest.raises(Moved):
+        TenureOfSeveral(owned(1), shards)
