@@ -28,7 +28,7 @@ from greenroom.actors.leaderboard.index import (
     shown_fields,
 )
 from greenroom.actors.leaderboard.merging import TopFound, merge_tops
-from greenroom.actors.leaderboard.parts import Part, make_merged, make_part
+from greenroom.actors.leaderboard.parts import TopPart, make_merged, make_part
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
 from greenroom.actors.leaderboard.top_entries import Entries
@@ -170,7 +170,7 @@ async def find_top(world: World, asked: FindTop) -> TopFound:
     return msgspec.structs.replace(found, profiles=part.profiles, version=part.version)
 
 
-async def _make_part(world: World, found: TopFound) -> Part:
+async def _make_part(world: World, found: TopFound) -> TopPart:
     """Return what this node tells of its first players.
 
     Who has left may have changed elsewhere, so nothing is told of them.
@@ -180,7 +180,7 @@ async def _make_part(world: World, found: TopFound) -> Part:
         find = partial(_profiles, world)
         profiles = await _collect(find, here, TOLD_BYTES_MAX, first_always=False)
     except ActorUnavailable:
-        return Part(found.keys, [], b"")  # whoever asks will read them, or fail
+        return TopPart(found.keys, [], b"")  # whoever asks will read them, or fail
     return make_part(found.keys, profiles)
 
 

@@ -36,11 +36,11 @@ class TopFound(msgspec.Struct, frozen=True, array_like=True):
     declared: tuple[Fields, ...] | None = None
     """The game's leaderboards, if this is none of them."""
     profiles: list[Profile] = []
-    """What is shown of the first players; who has left is not among these."""
+    """The first players as they are shown, without those who have left."""
     version: bytes = b""
     """A digest of keys and profiles; empty if they must be asked for again."""
     is_known: bool = False
-    """Whether keys and profiles are left out, because who asks has told this version."""
+    """True if keys and profiles are left out, because who asks has this version."""
 
 
 def merge_tops(parts: Sequence[TopFound], limit: int, seconds: float) -> tuple[Homes, int]:

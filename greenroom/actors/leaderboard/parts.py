@@ -23,13 +23,13 @@ from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.top_entries import Entries, TopKey
 
 PARTS_BYTES_MAX: Final = 16 << 20
-"""What is kept of parts to be told, and likewise of what is merged."""
+"""Bytes that are kept of parts to be told, and likewise of merged ones."""
 _PROFILE_BYTES: Final = 400
 """Bytes that a player takes in a part besides key, document and stats."""
 _VERSION_BYTES: Final = 16
 
 
-class Part(msgspec.Struct, frozen=True):
+class TopPart(msgspec.Struct, frozen=True):
     """The first players of one node, and what is shown of them."""
 
     keys: list[bytes]
@@ -39,16 +39,16 @@ class Part(msgspec.Struct, frozen=True):
     """A digest of both."""
 
 
-def make_part(keys: list[bytes], profiles: list[Profile]) -> Part:
+def make_part(keys: list[bytes], profiles: list[Profile]) -> TopPart:
     """Make a part of what a node has."""
     packed = msgspec.msgpack.encode((keys, profiles))
-    return Part(keys, profiles, blake2b(packed, digest_size=_VERSION_BYTES).digest())
+    return TopPart(keys, profiles, blake2b(packed, digest_size=_VERSION_BYTES).digest())
 
 
 class Merged(msgspec.Struct, frozen=True):
     """A leaderboard that was merged from the parts of several nodes."""
 
-    parts: dict[bytes, Part]
+    parts: dict[bytes, TopPart]
     """By their versions."""
     versions: list[bytes]
     """Those of the parts, in the order in which they were merged."""
@@ -76,7 +76,9 @@ def make_merged(told: Sequence[TopFound], homes: Homes, entries: Entries) -> Mer
     The versions say nothing of players who have left: they change elsewhere. Nor is there one of a
     part whose players could not be found. Then the entries are not kept.
     """
-    parts = {one.version: Part(one.keys, one.profiles, one.version) for one in told if one.version}
+    parts = {
+        one.version: TopPart(one.keys, one.profiles, one.version) for one in told if one.version
+    }
     versions = [one.version for one in told]
     if not all(versions) or any(i in told[number].left for i, number in homes):
         return Merged(parts, [], [], [])
@@ -95,10 +97,10 @@ class Parts:
 
     def __init__(self, bytes_max: int = PARTS_BYTES_MAX) -> None:
         """Start without any; keep at most so many bytes of each."""
-        self._told = LruCache[PartKey, Part](bytes_max)
+        self._told = LruCache[PartKey, TopPart](bytes_max)
         self._merged = LruCache[BoardKey, Merged](bytes_max)
 
-    def find_told(self, key: PartKey) -> Part | None:
+    def find_told(self, key: PartKey) -> TopPart | None:
         """Return a part, if it is kept.
 
         Args:
@@ -106,7 +108,7 @@ class Parts:
         """
         return self._told.find(key)
 
-    def keep_told(self, key: PartKey, part: Part) -> None:
+    def keep_told(self, key: PartKey, part: TopPart) -> None:
         """Keep a part that was made since its key was taken."""
         self._told.keep(key, part, _size_of(part))
 
@@ -125,6 +127,6 @@ class Parts:
         self._merged.clear()
 
 
-def _size_of(part: Part) -> int:
+def _size_of(part: TopPart) -> int:
     documents = sum(len(one.player_data) + len(one.stats) for one in part.profiles)
     return documents + _PROFILE_BYTES * (1 + len(part.keys)) + sum(map(len, part.keys))

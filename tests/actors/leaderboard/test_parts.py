@@ -1,4 +1,4 @@
-"""What nodes tell of leaderboards, and what is merged of it: kept by versions, within bounds."""
+"""Parts of leaderboards that nodes tell, and merged ones: kept by versions, within bounds."""
 
 from __future__ import annotations
 
