@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
+import trio
 from crowd_kit import Count, Crowd
-from server_kit import CalledServer, Game
-from torture_crowds import Member
+from server_kit import CalledServer, ConnectionLost, Game
+from torture_crowds import Connected, Member
 from torture_rooms import Tally
+from trio.testing import MockClock
 
 
 def kept(count: Count, number: int) -> None:
@@ -97,3 +99,66 @@ def test_an_update_in_doubt_may_come_late_or_never(heard: list[int]) -> None:
 def test_an_update_out_of_order_lost_or_doubled_is_found(heard: list[int], text: str) -> None:
     with pytest.raises(AssertionError, match=text):
         check(heard, {1, 3, 4})
+
+
+class LateLeave:
+    """A server with one room. The first leave comes late: when its player asks for a token."""
+
+    def __init__(self) -> None:
+        self.players = 0
+        self.late: str | None = None
+        self._seated: set[str] = set()
+        self._tokens: set[str] = set()
+
+    async def call(self, _: str, path: str, body: bytes, player: str) -> tuple[int, Any]:
+        await trio.lowlevel.checkpoint()
+        match path.rsplit("/", 1)[-1]:
+            case "register":
+                self.players += 1
+                return 200, {"player_id": self.players, "private_key": f"player {self.players}"}
+            case "current":
+                return 200, {"in_room": player in self._seated, "room": {"room_id": "1"}}
+            case "leave" if self.late is None:
+                self.late = player
+                raise ConnectionLost
+            case "leave":
+                self._leave(player)
+            case "token":
+                if player == self.late:
+                    self._leave(player)
+                    return 403, {"error": "You are not in any room"}
+                self._tokens.add(player)
+            case _:
+                self._seated.add(player)
+        return 200, {"token": player}
+
+    def _leave(self, player: str) -> None:
+        self._seated.discard(player)
+        self._tokens.discard(player)
+
+    def lets_in(self, token: str) -> bool:
+        return token in self._tokens
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_guest_whose_leave_is_in_doubt_makes_room_for_another(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    server = LateLeave()
+    monkeypatch.setattr("torture_crowds.TrioClient", lambda *_: server)
+    game = cast("Game", SimpleNamespace(key=""))
+    crowd = Connected(cast("CalledServer", SimpleNamespace(count_falls=lambda: 0)), game)
+    crowd.up.set()
+
+    async def look(token: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        crowd.is_over = crowd.checked > 5
+        return None if server.lets_in(token) else "no such token"
+
+    monkeypatch.setattr(crowd, "_refusal", look)
+    await crowd.work(2)
+    assert crowd.checked > 5
+    assert server.late == "player 2"
+    assert server.players == 4

@@ -48,6 +48,8 @@ class Member:
         self._name = name
         self.token: str | None = None
         self.player_id = 0
+        self.doubts = 0
+        """Changes of which nobody knows whether they happened, or will."""
         self.sent = 0
         self.kept: set[int] = set()
         """Numbers of this member whose sending was acknowledged."""
@@ -75,7 +77,9 @@ class Member:
         """
         sent = b"" if body is None else json.dumps(body).encode()
         self._calls.append([trio.current_time(), path])
+        self.doubts += method != "GET"
         status, answer = await self._client.call(method, path, sent, self.token)
+        self.doubts -= method != "GET" and status != OUTCOME_UNKNOWN
         self._calls[-1] += [trio.current_time(), status]
         if status == 200:
             return answer
@@ -116,6 +120,7 @@ class Member:
     async def register(self) -> None:
         answer = await self.insist("POST", REGISTER, {"player_name": self._name})
         self.player_id, self.token = int(answer["player_id"]), str(answer["private_key"])
+        self.doubts = 0  # those before were about other players
 
     async def settle_in(self, path: str, body: object = None) -> str:
         """Create or join a room, whichever answer gets lost; return its id.
@@ -299,12 +304,22 @@ class Connected(Crowd):
 
     async def work(self, number: int) -> None:
         dice = random.Random(number)
-        host, guest = Member(self, f"Pair {number} host"), Member(self, f"Pair {number} guest")
+        pairs = 0
+        while not self.is_over:
+            pairs += 1
+            await self._meet(dice, f"Pair {number}.{pairs}")
+
+    async def _meet(self, dice: random.Random, name: str) -> None:
+        """Let a guest come and go, until a call of theirs is in doubt.
+
+        Then it may come late, in the midst of what they do next. So others take their place.
+        """
+        host, guest = Member(self, f"{name} host"), Member(self, f"{name} guest")
         for member in (host, guest):
             await member.register()
         room = {"realtime": True, "host_switch": False}
         room_id = await host.settle_in(f"{ROOMS}/create", room)
-        while not self.is_over:
+        while not self.is_over and not guest.doubts:
             await guest.settle_in(f"{ROOMS}/{room_id}/join")
             jumps = self.clock_jumps
             token = str((await guest.insist("POST", TOKEN))["token"])
