@@ -97,6 +97,7 @@ async def play(server: ServerProcess) -> AsyncIterator[Play]:
     await playing.close()
 
 
+@pytest.mark.slow
 async def test_the_model_is_what_the_server_does_in_each_state(server: ServerProcess) -> None:
     playing = Play(server)
     await playing.register()
