@@ -181,24 +181,38 @@ def _join_before_the_move() -> Iterator[None]:
 
 @contextmanager
 def _claim_nothing() -> Iterator[None]:
-    """Look whether a player has a seat, and do not keep others from giving them one meanwhile."""
+    """Look whether a player has a seat, and do not keep others from giving them one meanwhile.
+
+    Moves begin a moment later. Otherwise calls that came after one are known only once it is
+    durable, and then they find the seat.
+    """
+    move = partitions.move_to
+
+    async def move_slowly(world: World, player: PlayerView, place_id: str) -> None:
+        await trio.sleep(20 * MOMENT_SECONDS)
+        await move(world, player, place_id)
 
     @contextmanager
     def claim(seats: Seats, player_id: int, kind: Any, *refusals: type[Refused]) -> Iterator[None]:
         seats.require_none(player_id, kind, *refusals)
         yield
 
-    with patch.object(Seats, "claim", claim):
+    with patch.object(Seats, "claim", claim), patch.object(rooms, "move_to", move_slowly):
         yield
 
 
-def _adopt_whatever_was_read() -> AbstractContextManager[Any]:
+@contextmanager
+def _adopt_whatever_was_read() -> Iterator[None]:
     adopt = DynamicSupervisor.adopt
 
     def adopt_any(directory: Any, key: Any, actor: Any, **given: Any) -> Any:
         return adopt(directory, key, actor, shard=given.get("shard"))
 
-    return patch.object(DynamicSupervisor, "adopt", adopt_any)
+    with (
+        patch.object(DynamicSupervisor, "adopt", adopt_any),
+        patch.object(DynamicSupervisor, "_has_left_lately", lambda *_: False),
+    ):
+        yield
 
 
 async def _drop_none(*_: object) -> None: ...
@@ -245,7 +259,12 @@ def _old_epochs() -> Iterator[None]:
 
 @contextmanager
 def _trust_drafts() -> Iterator[None]:
-    """Take what was read ahead of a hand-over for what is there."""
+    """Take what was read ahead of a hand-over for what is there; players go on for a while."""
+    say_goodbye = WorldResidents.say_goodbye
+
+    async def say_goodbye_slowly(residents: WorldResidents, shards: Sequence[int]) -> None:
+        await trio.sleep(100 * MOMENT_SECONDS)
+        await say_goodbye(residents, shards)
 
     def trusting(ask: Callable[..., Awaitable[dict[Any, bool]]]) -> Any:
         async def trust(*given: Any) -> dict[Any, bool]:
@@ -256,6 +275,7 @@ def _trust_drafts() -> Iterator[None]:
     with (
         patch.object(MemoryJournals, "list_stored", trusting(MemoryJournals.list_stored)),
         patch.object(Memory, "list_online_players", trusting(Memory.list_online_players)),
+        patch.object(WorldResidents, "say_goodbye", say_goodbye_slowly),
     ):
         yield
 
@@ -327,6 +347,7 @@ def _wait_for_ever() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(MemoryBus, "give_up", _nothing))
         stack.enter_context(patch.object(forwarding, "ANSWER_SECONDS_MAX", 10_000.0))
+        stack.enter_context(patch.object(forwarding, "SILENCE_SECONDS_MAX", 10_000.0))
         yield
 
 
@@ -357,9 +378,10 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "trusted-drafts": Mutation(
         "what was written since the next owner read ahead is not read again",
-        "ledger",
+        "history of rooms",
         ("handed_over",),
         ("rooms", "rooms", "documents"),
+        1,
         code=_trust_drafts,
     ),
     "kept-actors": Mutation(
@@ -410,7 +432,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "unclaimed-seats": Mutation(
         "the seat of a player is not claimed while they move and join",
-        "homes",
+        "durable homes",
         ("handed_over",),
         ("two rooms", "two rooms"),
         4,
