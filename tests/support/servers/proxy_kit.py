@@ -24,6 +24,8 @@ from waiting import block_until
 HOST: Final = "play.example.com"
 DEPLOY: Final = Path(__file__).resolve().parents[3] / "deploy"
 SECONDS_MAX: Final = 30.0
+PROXY_LOG: Final = "proxy.log"
+"""What a proxy prints, in its directory."""
 UNANSWERED_SECONDS: Final = 2.0
 
 
@@ -295,7 +297,7 @@ def running(proxy: Proxy, ports: Ports, directory: Path) -> Iterator[Front]:
     issued.private_key_and_cert_chain_pem.write_to_path(directory / "both.pem")
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    log = directory / "proxy.log"
+    log = directory / PROXY_LOG
     with log.open("wb") as output:
         process = subprocess.Popen(proxy.write(directory, ports), stdout=output, stderr=output)
     try:

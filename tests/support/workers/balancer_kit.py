@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from machines_kit import Machine
 from proxy_kit import (
     DEPLOY,
+    PROXY_LOG,
     Front,
     Ports,
     Proxy,
@@ -21,10 +22,20 @@ from proxy_kit import (
     nginx_command,
     running,
 )
+from waiting import block_until
 
 MACHINES: Final = 3
 """Machines that the files name."""
 _ADDRESS: Final = re.compile(r"greenroom-(\d):(808[01])\b")
+
+
+class HasPorts(Protocol):
+    """A machine as a balancer has it."""
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        """Return those of HTTP and of realtime."""
+        ...
 
 
 class StandingMachine(Machine):
@@ -69,12 +80,24 @@ def _haproxy(machines: Sequence[tuple[int, int]], directory: Path, ports: Ports)
 
 
 BALANCERS: Final = {"nginx": _nginx, "haproxy": _haproxy}
+_MISSED: Final = {"haproxy": "Server greenroom_realtime/greenroom-{} is DOWN"}
+"""What a balancer that checks machines by itself logs of one that is not there."""
 
 
 @contextmanager
-def balancing(name: str, machines: Sequence[StandingMachine], directory: Path) -> Iterator[Front]:
-    """A balancer before machines, in a directory that its user may enter."""
+def balancing(name: str, machines: Sequence[HasPorts], directory: Path) -> Iterator[Front]:
+    """A balancer before machines, in a directory that its user may enter.
+
+    It has found out which of the machines are not there: until then it tries them, too, and on a
+    slow machine a call may find none but those.
+    """
     https, wss = free_ports(2)
     proxy = Proxy(name, partial(BALANCERS[name], [machine.ports for machine in machines]))
     with running(proxy, Ports(https, wss, 0, 0), directory) as front:
+        missing = range(len(machines) + 1, MACHINES + 1)
+        expected = [_MISSED[name].format(number) for number in missing if name in _MISSED]
+        log = directory / PROXY_LOG
+        block_until(
+            lambda: all(text in log.read_text() for text in expected), explain=log.read_text
+        )
         yield front
