@@ -6,13 +6,15 @@ import pytest
 from room_kit import GUEST, HOST, NOW, THIRD, RoomKit
 
 from greenroom.actors.room.messages import Group
-from greenroom.actors.room.ports import Happened
+from greenroom.actors.room.ports import Happened, Receive
 from greenroom.actors.room.rules import relay
 from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.events import (
     MemberCameBack,
+    MemberRenamed,
     MemberWentOffline,
     RoomEvent,
+    UpdatesSent,
 )
 
 
@@ -48,3 +50,18 @@ def test_a_message_reaches_whom_it_is_for_but_never_its_sender(
 )
 def test_members_are_told_who_goes_and_comes_back(kit: RoomKit, event: RoomEvent, told: str):
     assert relay.message_about(kit.room, event) == Happened(told, {"player_id": GUEST})
+
+
+def test_members_are_told_the_new_name_of_one_of_them(kit: RoomKit):
+    told = relay.message_about(kit.room, MemberRenamed(GUEST, "Ada", NOW))
+    assert told == Happened("member_renamed", {"player_id": GUEST, "player_name": "Ada"})
+
+
+@pytest.mark.parametrize(("sender", "is_host"), [(HOST, True), (GUEST, False)])
+@pytest.mark.parametrize("is_server", [True, False])
+def test_receivers_are_told_who_sent_a_message(
+    kit: RoomKit, sender: int, *, is_host: bool, is_server: bool
+):
+    sent = UpdatesSent(sender, "n", b"1", (), 0, NOW, is_server)
+    expected = Receive("n", b"1", sender, f"Player {sender}", is_host, is_server)
+    assert relay.receive(kit.room, sent) == expected
