@@ -124,6 +124,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
     spread = ("-n", workers, "--dist", "worksteal")
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
+    measured = ("-p", "tests.support.processor_seconds", "--durations=20")
     traced = ("--cov", f"--cov-config={covered}", "--cov-report=")
     return {
         "ruff format": (*module, "ruff", "format", "--check", "."),
@@ -134,7 +135,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
         "conformance": (python, "scripts/conformance.py"),
         "deploy files": (python, "scripts/deploy_files.py"),
         "docs": ("scripts/docs", str(cache / "site")),
-        "pytest": (*pytest, "-m", "not long", *spread, "--durations=20", *traced),
+        "pytest": (*pytest, "-m", "not long", *spread, *measured, *traced),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),
         "schemathesis": (python, "scripts/fuzz.py", "greenroom"),
         "schemathesis of hypercorn": (python, "scripts/fuzz.py", "hypercorn"),
