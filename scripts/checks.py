@@ -124,7 +124,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
     spread = ("-n", workers, "--dist", "worksteal")
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
-    measured = ("-p", "tests.support.processor_seconds", "--durations=20")
+    measured = ("-p", "scripts.processor_seconds", "--durations=20")
     traced = ("--cov", f"--cov-config={covered}", "--cov-report=")
     return {
         "ruff format": (*module, "ruff", "format", "--check", "."),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from server_kit import find_memory
 from waiting import block_until
 
 from greenroom.actors.kernel.durability import Batch
@@ -22,8 +23,6 @@ from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query, Row, Statement
 from greenroom.persistence.embedded.account import choose_account
 from greenroom.persistence.embedded.binaries import find_binaries
-
-SPACE_BYTES_MIN = 1 << 30
 
 
 class PostgresProcess:
@@ -128,19 +127,11 @@ class PostgresProcess:
 
     @classmethod
     def make(cls) -> PostgresProcess:
-        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-", dir=_quick_directory())))
+        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-", dir=find_memory())))
 
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-
-def _quick_directory() -> str | None:
-    """Memory where there is enough of it, or else None: where temporary files go."""
-    memory = "/dev/shm"
-    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > SPACE_BYTES_MIN:
-        return memory
-    return None
 
 
 def _children(pid: int) -> list[int]:

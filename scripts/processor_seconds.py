@@ -1,6 +1,6 @@
 """A plugin of pytest: which files of tests take the processors, with all processes they start.
 
-`scripts/test` prints its table, and so does pytest with `-p tests.support.processor_seconds`. A
+`scripts/test` prints its table, and so does pytest with `-p scripts.processor_seconds`. A
 fixture that several files share counts for the file that is tested meanwhile. A process that
 outlives the one that started it is not seen.
 """
@@ -59,7 +59,7 @@ class Meter:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._before = used_seconds()
 
-    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+    def pytest_runtest_logfinish(self, location: tuple[str, int | None, str]) -> None:
         """Book what the test took on its file."""
         now = used_seconds()
         self.seconds[location[0]] += now - self._before
