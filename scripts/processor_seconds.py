@@ -17,11 +17,11 @@ from typing import Any, Final
 import pytest
 
 ROWS_MAX: Final = 60
-"""Of the table; the other files take little."""
+"""The table has no more: the other files take little."""
 _KEY: Final = "processor_seconds"
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _TIMES: Final = slice(11, 15)
-"""Of the fields of `/proc/PID/stat` behind the name: its own, and of children that have ended."""
+"""The times in `/proc/PID/stat`, behind the name: its own, and of children that have ended."""
 
 
 def used_seconds() -> float:

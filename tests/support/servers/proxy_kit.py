@@ -25,7 +25,7 @@ HOST: Final = "play.example.com"
 DEPLOY: Final = Path(__file__).resolve().parents[3] / "deploy"
 SECONDS_MAX: Final = 30.0
 PROXY_LOG: Final = "proxy.log"
-"""What a proxy prints, in its directory."""
+"""The file in a proxy's directory that has what it prints."""
 UNANSWERED_SECONDS: Final = 2.0
 
 

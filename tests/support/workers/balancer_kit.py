@@ -81,7 +81,7 @@ def _haproxy(machines: Sequence[tuple[int, int]], directory: Path, ports: Ports)
 
 BALANCERS: Final = {"nginx": _nginx, "haproxy": _haproxy}
 _MISSED: Final = {"haproxy": "Server greenroom_realtime/greenroom-{} is DOWN"}
-"""What a balancer that checks machines by itself logs of one that is not there."""
+"""The line that a balancer that checks machines by itself logs of one that is not there."""
 
 
 @contextmanager
