@@ -91,6 +91,24 @@ class BusUnusable(Exception):
     """A bus cannot start. The text is one sentence for the operator, with what to do."""
 
 
+class Begun(Protocol):
+    """An ask that has been sent, or refused."""
+
+    @property
+    def began(self) -> float:
+        """Return the time of trio's clock when that was."""
+        ...
+
+    async def wait(self) -> bytes:
+        """Return the answer. Whoever waits again once it is there gets the same.
+
+        Raises: as `Bus.ask`, but for ValueError.
+
+        Cancellation: see `Bus.ask`.
+        """
+        ...
+
+
 class BusStatistics(msgspec.Struct):
     """Counts of a bus since it was made, for `/metrics`."""
 
@@ -178,6 +196,23 @@ class Bus(Protocol):
         Cancellation: the asker stops waiting, and the answer is thrown away. The message may have
         been sent, and may be carried out. A caller that must know the outcome shields
         the ask, which ends by itself after `seconds_max`.
+        """
+        ...
+
+    def begin(
+        self,
+        node_id: int,
+        message: bytes,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> Begun:
+        """Send a message to another node, and return what waits for its answer; see `ask`.
+
+        It must be waited for at once, by one task. It ends by itself if it is not.
+
+        Raises:
+            ValueError: a node asks itself, or the id is no positive number.
         """
         ...
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-import msgspec
-
 from greenroom.bus.bus import MESSAGE_BYTES_MAX
 
 ASK: Final = 1
@@ -27,27 +25,16 @@ FRAME_BYTES_MAX: Final = HEAD_BYTES + MESSAGE_BYTES_MAX
 MILLISECONDS_MAX: Final = (1 << 32) - 1
 
 
-class BusFrame(msgspec.Struct, frozen=True, gc=False):
-    """A message with what the bus must know of it."""
+pack_head: Final = _HEAD.pack
+"""Returns the head of a frame from its kind, its number and milliseconds.
 
-    kind: int
-    number: int
-    """Numbers the asks of a sender; an answer has its ask's number, a tell has 0."""
-    milliseconds: int
-    """How long the asker waits; 0 for all but asks."""
-    message: bytes
+The number identifies an ask among those of its sender. An answer has that of its ask, a tell has 0.
+The milliseconds are how long the asker waits; 0 for all but asks. The message comes next.
+"""
+read_head: Final = _HEAD.unpack_from
+"""Returns the same three of the beginning of a frame, which must have `HEAD_BYTES`."""
 
 
 def encode(kind: int, number: int = 0, milliseconds: int = 0, message: bytes = b"") -> bytes:
     """Return a frame as bytes."""
-    return _HEAD.pack(kind, number, milliseconds) + message
-
-
-def decode(frame: bytes) -> BusFrame | None:
-    """Return the frame in these bytes, or `None` if they are too short or no known kind."""
-    if len(frame) < HEAD_BYTES:
-        return None
-    kind, number, milliseconds = _HEAD.unpack_from(frame)
-    if not ASK <= kind <= NOBODY:
-        return None
-    return BusFrame(kind, number, milliseconds, frame[HEAD_BYTES:])
+    return pack_head(kind, number, milliseconds) + message

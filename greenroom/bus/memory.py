@@ -15,8 +15,9 @@ from random import Random
 import trio
 
 from greenroom.bus import frames
+from greenroom.bus.asks import Ask, BusLink
 from greenroom.bus.bus import OffBus
-from greenroom.bus.exchange import Ask, BusLink, Exchange
+from greenroom.bus.exchange import Exchange
 
 Route = tuple[int, int]
 """The sender and the receiver."""
@@ -138,9 +139,9 @@ class MemoryNetwork:
     def _send_back(self, route: Route, frame: bytes) -> None:
         """Say that nobody is there, as the network would."""
         sender, receiver = route
-        taken = frames.decode(frame)
-        if taken is not None and taken.kind == frames.ASK and sender in self._nodes:
-            nobody = frames.encode(frames.NOBODY, taken.number)
+        kind, number, _ = frames.read_head(frame)
+        if kind == frames.ASK and sender in self._nodes:
+            nobody = frames.encode(frames.NOBODY, number)
             arrival = self._find_arrival((receiver, sender)) + self._chance.uniform(
                 *self.latency_seconds
             )
@@ -250,7 +251,7 @@ class MemoryBus(Exchange):
             else:
                 self._network.note_arrived(sender, self._node_id, len(frame))
                 if not self._network.is_away(self._node_id):
-                    self._take(sender, frame, self._find_way(sender))
+                    self._take(sender, (frame,), self._find_way(sender))
 
     @property
     def _is_paused(self) -> bool:

@@ -18,9 +18,10 @@ from typing import Final
 
 import trio
 
+from greenroom.bus.asks import Ask, BusLink
 from greenroom.bus.bus import BusUnusable
 from greenroom.bus.envelope import EVERYBODY, Seals
-from greenroom.bus.exchange import Ask, BusLink, Exchange
+from greenroom.bus.exchange import Exchange
 from greenroom.bus.nats_connection import NatsConnection, NatsUnreachable, open_connection
 from greenroom.bus.nats_protocol import (
     NO_RESPONDERS,
@@ -264,7 +265,8 @@ class NatsBus(Exchange):
             case NatsMessage(_, payload):
                 opened = self._seals.open(payload)
                 if opened is not None:
-                    self._take(*opened, self._link)
+                    sender, frame = opened
+                    self._take(sender, (frame,), self._link)
             case NatsTooLong():
                 self._counts.oversized += 1
             case NatsInfo():

@@ -7,13 +7,14 @@ are woken for some jobs follows from how many jobs had to wait lately.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from typing import Any, Final
 
 import trio
 
-from greenroom.bus.timeouts import Timeouts
+from greenroom.bus.timeouts import Slot, Timeouts
 
 IDLE_MAX: Final = 64
 """Tasks that are kept while they have nothing to do."""
@@ -21,17 +22,26 @@ WEIGHT: Final = 1 / 16
 """How much the last job counts in the share of jobs that wait."""
 
 
-class _Job:
+class Job(ABC):
     """Something to do, with a time limit."""
 
-    __slots__ = ("done", "is_over", "scope", "work")
+    __slots__ = ("is_over", "scope", "slot")
 
-    def __init__(self, work: Callable[[], Awaitable[None]], done: Callable[[], None]) -> None:
-        self.work = work
-        self.done = done
+    def __init__(self) -> None:
+        """Begin with nothing done."""
         self.is_over = False
         self.scope: trio.CancelScope | None = None
         """The scope of the task that does it; `None` while it has not begun."""
+        self.slot: Slot | None = None
+        """It keeps the time limit."""
+
+    @abstractmethod
+    def work(self) -> Coroutine[Any, Any, None]:
+        """Do it; raises nothing but `trio.Cancelled`."""
+
+    @abstractmethod
+    def note_done(self) -> None:
+        """Take note that it has ended, or will not begin."""
 
     def expire(self) -> None:
         """Cancel it, or keep it from beginning."""
@@ -40,11 +50,11 @@ class _Job:
             self.scope.cancel()
 
     def end(self) -> None:
-        """Have done with it. Its time limit outlives it, and must not hold its message."""
+        """Have done with it."""
         self.is_over = True
-        done = self.done
-        del self.work, self.done
-        done()
+        if self.slot is not None:
+            self.slot.discard(self)
+        self.note_done()
 
 
 class TaskPool:
@@ -59,28 +69,24 @@ class TaskPool:
         """
         self._nursery = nursery
         self._timeouts = timeouts
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[Job] = deque()
         """Jobs that have not begun. While there are any, some task is awake, or called."""
         self._idle: list[trio.lowlevel.Task] = []
         self._called = 0
         """Tasks that have been woken or started, and have not run since."""
-        self._running: _Job | None = None
+        self._running: Job | None = None
         """The job that runs, unless it has waited since it began."""
         self._waiting_share = 1.0
         """The share of jobs that had to wait, of the last ones."""
 
-    def start(
-        self, work: Callable[[], Awaitable[None]], done: Callable[[], None], *, ends_at: float
-    ) -> None:
+    def start(self, job: Job, *, ends_at: float) -> None:
         """Do something soon. Not to be called by a job.
 
         Args:
-            work: raises nothing but `trio.Cancelled`.
-            done: called once it has ended, or will not begin.
+            job: what to do.
             ends_at: the time of trio's clock at which it is cancelled.
         """
-        job = _Job(work, done)
-        self._timeouts.add(ends_at, job)
+        job.slot = self._timeouts.add(ends_at, job)
         self._jobs.append(job)
         self._running = None
         if self._called < 1 + self._waiting_share * len(self._jobs):
@@ -111,7 +117,7 @@ class TaskPool:
     async def _do_all(self, scope: trio.CancelScope) -> bool:
         """Do what there is; False if the time of a job was up, so that the scope is of no use."""
         jobs = self._jobs
-        while jobs and not scope.cancel_called:
+        while jobs:
             job = self._running = jobs.popleft()
             if jobs and not self._called:
                 self._call()  # this job may have to wait
@@ -122,9 +128,12 @@ class TaskPool:
             finally:
                 has_waited = self._running is not job
                 self._waiting_share += WEIGHT * (has_waited - self._waiting_share)
+                is_cancelled = job.is_over and job.scope is not None
                 job.end()
+            if is_cancelled:
+                return False
         self._running = None
-        return not scope.cancel_called
+        return True
 
     async def _wait_called(self, task: trio.lowlevel.Task) -> bool:
         """Wait until there may be a job; False at once if enough tasks wait already."""

@@ -22,9 +22,10 @@ from typing import Final
 
 import trio
 
+from greenroom.bus.asks import Ask, BusLink
 from greenroom.bus.bus import BusUnusable, NobodyThere, OffBus, TooBusy
 from greenroom.bus.envelope import Seals
-from greenroom.bus.exchange import Ask, BusLink, Exchange
+from greenroom.bus.exchange import Exchange
 from greenroom.bus.frames import FRAME_BYTES_MAX
 from greenroom.bus.pass_sender import PassSender
 from greenroom.bus.wire import BusWire
@@ -91,16 +92,15 @@ class FrameBuffer:
         return found
 
 
-class _UnixLink:
+class _UnixLink(BusWire):
     """A connection to a node; `BusLink`."""
 
-    def __init__(self, node_id: int, wire: BusWire) -> None:
-        self.node_id = node_id
-        self.wire = wire
+    __slots__ = ("node_id",)
 
-    @property
-    def bytes_unsent(self) -> int:
-        return self.wire.bytes_unsent
+    def __init__(self, connected: socket.socket, sender: PassSender, node_id: int = 0) -> None:
+        super().__init__(connected, sender)
+        self.node_id = node_id
+        """The node, 0 while nobody knows it."""
 
     def send(
         self,
@@ -110,7 +110,7 @@ class _UnixLink:
     ) -> bool:
         if ask is not None:
             ask.is_sent = True
-        return self.wire.put(_LENGTH.pack(len(frame)) + frame)
+        return self.put(_LENGTH.pack(len(frame)) + frame)
 
 
 class UnixBus(Exchange):
@@ -160,7 +160,7 @@ class UnixBus(Exchange):
             listener.close()
             for links in self._ways.values():
                 for link in links:
-                    link.wire.close()
+                    link.close()
             self._ways.clear()
 
     def _list_links(self) -> list[BusLink]:
@@ -193,16 +193,10 @@ class UnixBus(Exchange):
         if not _is_of_our_user(connected):
             connected.close()
             raise NobodyThere(f"the socket of node {node_id} belongs to another user")
-        wire = BusWire(connected, self._sender)
-        hello = self._seals.close(node_id, _HELLO)
-        wire.put(_LENGTH.pack(len(hello)) + hello)
-        link = self._add(node_id, wire)
-        self._nursery.start_soon(self._read, link, FrameBuffer(), [])
-        return link
-
-    def _add(self, node_id: int, wire: BusWire) -> _UnixLink:
-        link = _UnixLink(node_id, wire)
+        link = _UnixLink(connected, self._sender, node_id)
+        link.send(node_id, self._seals.close(node_id, _HELLO))
         self._ways.setdefault(node_id, []).append(link)
+        self._nursery.start_soon(self._read, link, FrameBuffer(), [])
         return link
 
     def _take_connection(self, connected: socket.socket, _: str) -> None:
@@ -210,23 +204,24 @@ class UnixBus(Exchange):
         if self._strangers < STRANGERS_MAX and _is_of_our_user(connected):
             assert self._nursery is not None
             self._strangers += 1
-            self._nursery.start_soon(self._welcome, BusWire(connected, self._sender))
+            self._nursery.start_soon(self._welcome, _UnixLink(connected, self._sender))
         else:
             connected.close()
 
-    async def _welcome(self, wire: BusWire) -> None:
+    async def _welcome(self, link: _UnixLink) -> None:
         """Learn which node has connected, and serve it."""
         buffer, received = FrameBuffer(), list[bytes]()
         try:
             with trio.move_on_after(HELLO_SECONDS_MAX):
-                received = await _read_hello(wire, buffer)
+                received = await _read_hello(link, buffer)
         finally:
             self._strangers -= 1
             node_id = self._judge(received)
             if node_id is None:
-                wire.close()
+                link.close()
         if node_id is not None:
-            link = self._add(node_id, wire)
+            link.node_id = node_id
+            self._ways.setdefault(node_id, []).append(link)
             await self._read(link, buffer, received[1:])
 
     def _judge(self, received: list[bytes]) -> int | None:
@@ -245,9 +240,9 @@ class UnixBus(Exchange):
     async def _read(self, link: _UnixLink, buffer: FrameBuffer, found: list[bytes]) -> None:
         """Hand on what has come and what comes, until the connection ends."""
         try:
-            self._take_all(link, found)
-            while received := await link.wire.receive():
-                self._take_all(link, buffer.feed(received))
+            self._take(link.node_id, found, link)
+            while received := await link.receive():
+                self._take(link.node_id, buffer.feed(received), link)
         except FrameTooLong:
             self._counts.oversized += 1
             _logger.warning("node %s sends frames that are too long", link.node_id)
@@ -256,12 +251,8 @@ class UnixBus(Exchange):
                 self._counts.truncated += 1
             self._drop_link(link)
 
-    def _take_all(self, link: _UnixLink, found: list[bytes]) -> None:
-        for frame in found:
-            self._take(link.node_id, frame, link)
-
     def _drop_link(self, link: _UnixLink) -> None:
-        link.wire.close()
+        link.close()
         links = self._ways[link.node_id]
         links.remove(link)
         if not links:

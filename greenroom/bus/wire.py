@@ -24,7 +24,7 @@ class BusWire:
 
     __slots__ = (
         *("_is_closed", "_is_scheduled", "_pieces", "_rest", "_sender", "_socket", "_tls"),
-        "_waiting",
+        *("_waiting", "bytes_unsent"),
     )
 
     def __init__(
@@ -43,22 +43,21 @@ class BusWire:
         self._pieces: list[bytes | memoryview] = []
         self._waiting = 0
         """Bytes of the pieces."""
+        self.bytes_unsent = 0
+        """How many bytes wait to be sent. A plain attribute, since each message looks at it."""
         self._rest: bytes | memoryview = b""
         """The end of the last write, which the kernel has not taken; encrypted if need be."""
         self._is_scheduled = False
         self._is_closed = False
-
-    @property
-    def bytes_unsent(self) -> int:
-        """Return how many bytes wait to be sent."""
-        return self._waiting + len(self._rest)
 
     def put(self, data: bytes) -> bool:
         """Send soon, behind everything before; return False if the wire is broken."""
         if self._is_closed:
             return False
         self._pieces.append(data)
-        self._waiting += len(data)
+        size = len(data)
+        self._waiting += size
+        self.bytes_unsent += size
         if not self._is_scheduled:
             self._is_scheduled = True
             self._sender.add(self)
@@ -118,6 +117,7 @@ class BusWire:
             pass
         except (OSError, TlsBroken):
             self._break()
+        self.bytes_unsent = self._waiting + len(self._rest)
 
     def _take_some(self) -> bytes | memoryview:
         """Take the first bytes out, in one piece and encrypted."""
@@ -146,5 +146,5 @@ class BusWire:
     def _drop(self) -> None:
         self._is_closed = True
         self._pieces.clear()
-        self._waiting = 0
+        self._waiting = self.bytes_unsent = 0
         self._rest = b""

@@ -42,12 +42,25 @@ class UnreadableMessage(Exception):
     """The other node could not read what we asked, or we could not read its answer."""
 
 
+class BegunAsk(Protocol):
+    """An ask that has been sent; see `bus.bus.Begun`."""
+
+    @property
+    def began(self) -> float:
+        """Return the time of trio's clock when it was sent."""
+        ...
+
+    async def wait(self) -> bytes:
+        """Return the answer, each time the same."""
+        ...
+
+
 class BusEnd(Protocol):
     """The bus, as the messenger uses it; see `bus.bus.Bus`."""
 
-    async def ask(
+    def begin(
         self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float = ...
-    ) -> bytes:
+    ) -> BegunAsk:
         """Ask a node."""
         ...
 
@@ -86,7 +99,8 @@ class Messenger:
         self._answers: dict[type[BusMessage], Answer] = {}
         self._hears: dict[type[BusMessage], Hear] = {}
         self._types: set[type[BusMessage]] = {Unreadable}
-        self._read_packed = reader(self._types)
+        self.read_packed = reader(self._types)
+        """Reads a message of a known type; raises Garbled. It changes with the types."""
         self._warned_at = -WARN_SECONDS
         wire.answer_with(self._answer)
         wire.hear_with(self._hear)
@@ -109,7 +123,7 @@ class Messenger:
     def know(self, *kinds: type[BusMessage]) -> None:
         """Register types that come only as answers, so that they can be read."""
         self._types.update(kinds)
-        self._read_packed = reader(self._types)
+        self.read_packed = reader(self._types)
 
     async def ask(
         self,
@@ -128,11 +142,37 @@ class Messenger:
 
         Cancellation: the question may have been answered.
         """
-        packed = await self._wire.ask(
-            node_id, pack(message), seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
+        begun = self.begin(
+            node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
         )
+        return self.read_answer(node_id, message, await begun.wait())
+
+    def begin(
+        self,
+        node_id: int,
+        message: BusMessage,
+        *,
+        seconds_max: float,
+        wait_seconds_max: float = math.inf,
+    ) -> BegunAsk:
+        """Ask a node, and return what waits for its answer; see the bus's `begin`."""
+        return self._wire.begin(
+            node_id,
+            _PREFIX + _encode(message),
+            seconds_max=seconds_max,
+            wait_seconds_max=wait_seconds_max,
+        )
+
+    def read_answer(self, node_id: int, message: BusMessage, packed: bytes) -> BusMessage:
+        """Return what a node has answered; the errors are those of `ask`.
+
+        Args:
+            node_id: the node.
+            message: what it was asked.
+            packed: what came.
+        """
         try:
-            answer = self._read_packed(packed)
+            answer = self.read_packed(packed)
         except Garbled as error:
             raise UnreadableMessage(f"node {node_id} answered what cannot be read") from error
         if isinstance(answer, Unreadable):
@@ -152,26 +192,30 @@ class Messenger:
         self._wire.give_up(node_id)
 
     async def _answer(self, sender: int, packed: bytes) -> bytes:
-        message = self._read(sender, packed)
+        try:
+            message = self.read_packed(packed)
+        except Garbled as error:
+            message = self._note_garbled(sender, error)
         handler = self._answers.get(type(message))
-        return pack(Unreadable() if handler is None else await handler(sender, message))
+        answer = Unreadable() if handler is None else await handler(sender, message)
+        return _PREFIX + _encode(answer)
 
     def _hear(self, sender: int, packed: bytes) -> None:
-        message = self._read(sender, packed)
+        try:
+            message = self.read_packed(packed)
+        except Garbled as error:
+            message = self._note_garbled(sender, error)
         handler = self._hears.get(type(message))
         if handler is not None:
             handler(sender, message)
 
-    def _read(self, sender: int, packed: bytes) -> BusMessage:
-        """Return what a node has sent; `Unreadable` if it is nothing that is known here."""
-        try:
-            return self._read_packed(packed)
-        except Garbled as error:
-            now = trio.current_time()
-            if now - self._warned_at >= WARN_SECONDS:
-                self._warned_at = now
-                _logger.warning("node %d has sent what cannot be read: %s", sender, error)
-            return Unreadable()
+    def _note_garbled(self, sender: int, error: Garbled) -> Unreadable:
+        """Log, now and then, that a node has sent what is nothing that is known here."""
+        now = trio.current_time()
+        if now - self._warned_at >= WARN_SECONDS:
+            self._warned_at = now
+            _logger.warning("node %d has sent what cannot be read: %s", sender, error)
+        return Unreadable()
 
 
 def reader(types: Collection[type[BusMessage]]) -> Callable[[bytes], BusMessage]:

@@ -208,7 +208,12 @@ class Dispatcher:
             finally:
                 self.in_flight.leave(entered, key)
             if isinstance(answer, SentOn):
-                answer = await self._answer_elsewhere(route, request, arguments, started, answer)
+                if self._elsewhere is None:
+                    answer = _answer_nowhere(route)
+                else:
+                    answer = await self._answer_elsewhere(
+                        self._elsewhere, route, request, arguments, key, started, answer
+                    )
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
             await self._delay_refusal(request, started)
@@ -238,19 +243,24 @@ class Dispatcher:
         retry_seconds = 0 if vouched else route.limits.admit(key, self._monotonic(), units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
-        return await self._answer_here(route, request, arguments, vouched)
+        return await self._answer_here(route, request, arguments, key, units, vouched)
 
-    async def _answer_here(
-        self, route: Route, request: Request, arguments: tuple[str, ...], vouched: int
+    async def _answer_here(  # noqa: PLR0917 - what is known of a call
+        self,
+        route: Route,
+        request: Request,
+        arguments: tuple[str, ...],
+        key: str,
+        units: int,
+        vouched: int,
     ) -> Answer | SentOn:
         """Answer a call whose address has been charged, unless another node is to answer it."""
-        now, key = self._monotonic(), address_key(request.address)
+        now = self._monotonic()
         entered = self.in_flight.enter(now, key)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         try:
-            units = units_of(len(request.body))
             return await self._serve(route, request, arguments, now, units, vouched=vouched)
         except Moved as moved:
             return SentOn(moved.shard, moved.vouched, moved.has_begun)
@@ -272,29 +282,30 @@ class Dispatcher:
             logger.exception("%s: its error could not be answered", route.name)
             return internal_server_error()
 
-    async def _answer_elsewhere(
+    def _answer_elsewhere(  # noqa: PLR0917 - what is known of a call
         self,
+        elsewhere: Elsewhere,
         route: Route,
         request: Request,
         arguments: tuple[str, ...],
+        key: str,
         now: float,
         sent_on: SentOn,
-    ) -> Answer:
+    ) -> Awaitable[Answer]:
         """Have another node answer; meanwhile the call is none of those under way here."""
-        if self._elsewhere is None:
-            logger.error("%s: an actor has moved, though there is no other node", route.name)
-            return internal_server_error()
         call = SentCall(
             request,
             route.is_players,
             route.only_reads,
-            lambda vouched: self._answer_here(route, request, arguments, vouched),
+            lambda vouched: self._answer_here(
+                route, request, arguments, key, units_of(len(request.body)), vouched
+            ),
             lambda: self._limits.note_failed_token(request.address, now),
             lambda size: route.limits.owe(
                 request.address, None, self._monotonic(), units_of_answer(size)
             ),
         )
-        return await self._elsewhere.answer(call, sent_on)
+        return elsewhere.answer(call, sent_on)
 
     async def _delay_refusal(self, request: Request, now: float) -> None:
         """Delay a refusal for an address that goes on asking after many refusals.
@@ -538,6 +549,11 @@ class Dispatcher:
         for reason, count in sorted(counts.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
+
+
+def _answer_nowhere(route: Route) -> Answer:
+    logger.error("%s: an actor has moved, though there is no other node", route.name)
+    return internal_server_error()
 
 
 def _tenure_of(world: World, caller: GameCaller, vouched: int) -> Tenure | TenureOfSeveral | None:

@@ -73,6 +73,28 @@ KEPT = [bytes(2)]
 ALONE = sys.getrefcount(KEPT[0])
 
 
+async def test_whoever_waits_again_gets_the_same(hub: BusHub) -> None:
+    first, _ = await hub.start(1), await hub.start(2)
+    begun = first.begin(2, b"hello", seconds_max=SECONDS_MAX)
+    assert [await begun.wait() for _ in range(2)] == [b"hello"] * 2
+
+    refused = first.begin(2, bytes(MESSAGE_BYTES_MAX + 1), seconds_max=SECONDS_MAX)
+    for _ in range(2):
+        with pytest.raises(MessageTooLong):
+            await refused.wait()
+    assert first.statistics.asks_failed == 1
+
+
+async def test_an_ask_that_nobody_waits_for_ends_by_itself(hub: BusHub) -> None:
+    first, second = await hub.start(1), await hub.start(2)
+    second.answer_with(Gate())
+    begun = first.begin(2, b"", seconds_max=0.1)
+    assert first.statistics.asks_under_way == 1
+    await until(lambda: first.statistics.asks_under_way == 0)
+    with pytest.raises(TooSlow):
+        await begun.wait()
+
+
 async def test_what_a_node_sends_to_another_arrives_in_order(hub: BusHub) -> None:
     first, second = await hub.start(1), await hub.start(2)
     heard = heard_by(second)

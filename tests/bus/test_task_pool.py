@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from greenroom.bus.task_pool import IDLE_MAX, TaskPool
-from greenroom.bus.timeouts import Timeouts
+from greenroom.bus.task_pool import IDLE_MAX, Job, TaskPool
+from greenroom.bus.timeouts import SLOTS_A_SECOND, Slot, Timeouts
+
+
+class Work(Job):
+    """A job of two functions."""
+
+    def __init__(
+        self, work: Callable[[], Coroutine[Any, Any, None]], done: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._work = work
+        self._done = done
+
+    def work(self) -> Coroutine[Any, Any, None]:
+        return self._work()
+
+    def note_done(self) -> None:
+        self._done()
 
 
 class Limit:
     """Something with a time limit, which notes when it expired."""
 
     def __init__(self) -> None:
-        self.is_over = False
         self.expired_at: float | None = None
 
     def expire(self) -> None:
@@ -28,10 +46,11 @@ async def test_each_expires_at_its_time_and_what_is_over_never(
     timeouts = Timeouts()
     nursery.start_soon(timeouts.run)
     limits = {seconds: Limit() for seconds in (5.0, 1.0, 3.0, 2.0, 4.0)}
+    slots: dict[float, Slot] = {}
     for seconds, limit in limits.items():
-        timeouts.add(seconds, limit)
+        slots[seconds] = timeouts.add(seconds, limit)
         await trio.lowlevel.checkpoint()
-    limits[3.0].is_over = True
+    slots[3.0].discard(limits[3.0])
     await trio.sleep(10)
     assert {seconds: limit.expired_at for seconds, limit in limits.items()} == {
         1.0: 1.0,
@@ -42,17 +61,38 @@ async def test_each_expires_at_its_time_and_what_is_over_never(
     }
 
 
-async def test_what_is_over_is_forgotten_long_before_its_time() -> None:
+async def test_limits_of_nearly_the_same_time_share_a_slot_and_none_ends_early(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     timeouts = Timeouts()
-    for _ in range(10_000):
+    nursery.start_soon(timeouts.run)
+    times = [1.0 + number / (10 * SLOTS_A_SECOND) for number in range(100)]
+    limits = {at: Limit() for at in times}
+    slots = [timeouts.add(at, limit) for at, limit in limits.items()]
+    assert len({id(slot) for slot in slots}) == 11
+    await trio.sleep(3)
+    for at, limit in limits.items():
+        assert limit.expired_at is not None
+        assert at <= limit.expired_at < at + 1 / SLOTS_A_SECOND
+
+
+async def test_what_is_over_is_held_no_longer_and_empty_slots_end_with_the_next(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    timeouts = Timeouts()
+    nursery.start_soon(timeouts.run)
+    for number in range(1_000):
         limit = Limit()
-        timeouts.add(1e9, limit)
-        limit.is_over = True
-        assert len(timeouts._heap) <= 64 + 2
-    kept = [Limit() for _ in range(1_000)]
-    for limit in kept:
-        timeouts.add(1e9, limit)
-    assert len(timeouts._heap) >= 1_000
+        timeouts.add(5.0 + number / 100, limit).discard(limit)
+    last = Limit()
+    timeouts.add(20.0, last)
+    assert len(timeouts._slots) <= 10 * SLOTS_A_SECOND + 2
+    assert sum(map(len, timeouts._slots.values())) == 1
+    await trio.sleep(6)
+    assert len(timeouts._slots) == len(timeouts._heap) == 1
+    await trio.sleep(20)
+    assert last.expired_at == 20.0
+    assert not timeouts._slots
 
 
 async def test_jobs_are_done_cancelled_at_their_time_and_reported_as_ended(
@@ -70,11 +110,8 @@ async def test_jobs_are_done_cancelled_at_their_time_and_reported_as_ended(
 
     for round_ in range(3):
         for number in range(30):
-            pool.start(
-                partial(work, number),
-                partial(ended.append, number),
-                ends_at=trio.current_time() + 1.5,
-            )
+            job = Work(partial(work, number), partial(ended.append, number))
+            pool.start(job, ends_at=trio.current_time() + 1.5)
         await trio.sleep(5)
         assert len(ended) == 30 * (round_ + 1)
         assert sorted(done) == sorted([n for n in range(30) if n % 3 < 2] * (round_ + 1))
@@ -86,7 +123,7 @@ async def test_so_many_tasks_are_kept_and_no_more(
     pool = TaskPool(nursery, Timeouts())
     ended: list[int] = []
     for number in range(3 * IDLE_MAX):
-        pool.start(partial(trio.sleep, 1), partial(ended.append, number), ends_at=1e9)
+        pool.start(Work(partial(trio.sleep, 1), partial(ended.append, number)), ends_at=1e9)
     await trio.sleep(2)
     assert len(ended) == 3 * IDLE_MAX
     assert len(nursery.child_tasks) == IDLE_MAX
@@ -104,8 +141,8 @@ async def test_a_job_whose_time_is_over_before_it_begins_is_not_begun(
         begun.append(1)
         await trio.lowlevel.checkpoint()
 
-    pool.start(work, partial(ended.append, 1), ends_at=-1.0)
-    timeouts._heap[0][2].expire()
+    pool.start(Work(work, partial(ended.append, 1)), ends_at=-1.0)
+    expire_next(timeouts)
     await trio.sleep(1)
     assert not begun
     assert ended == [1]
@@ -121,7 +158,7 @@ async def test_jobs_that_need_not_wait_share_a_task(nursery: trio.Nursery) -> No
     for _ in range(10):
         tasks.clear()
         for _ in range(20):
-            pool.start(work, lambda: None, ends_at=1e9)
+            pool.start(Work(work, lambda: None), ends_at=1e9)
         await wait_all_tasks_blocked()
         assert len(tasks) == 20
     assert len(set(tasks)) == 1
@@ -133,16 +170,22 @@ async def test_a_job_that_waits_holds_up_no_other(
     pool = TaskPool(nursery, Timeouts())
     ended: list[int] = []
     for number in range(100):  # from then on few tasks are woken
-        pool.start(quick, partial(ended.append, number), ends_at=1e9)
+        pool.start(Work(quick, partial(ended.append, number)), ends_at=1e9)
         await wait_all_tasks_blocked()
     for number in range(50):
         work = partial(trio.sleep, 1) if number % 2 else quick
-        pool.start(work, partial(ended.append, number), ends_at=1e9)
+        pool.start(Work(work, partial(ended.append, number)), ends_at=1e9)
     before = len(ended)
     await trio.sleep(1)
     await wait_all_tasks_blocked()
     assert (before, len(ended)) == (100, 150)
     assert trio.current_time() == 1.0
+
+
+def expire_next(timeouts: Timeouts) -> None:
+    """Let the time be over of what ends first."""
+    for limited in tuple(timeouts._slots[timeouts._heap[0]]):
+        limited.expire()
 
 
 async def quick() -> None:
@@ -165,11 +208,11 @@ async def test_a_job_that_is_cancelled_as_it_ends_leaves_the_next_alone(
         await trio.sleep(1)
         done.append("second")
 
-    pool.start(first, lambda: None, ends_at=1.0)
+    pool.start(Work(first, lambda: None), ends_at=1.0)
     await wait_all_tasks_blocked()
     gate.set()  # it is woken, and then its time is up, before it runs
-    timeouts._heap[0][2].expire()
-    pool.start(second, lambda: None, ends_at=1e9)
+    expire_next(timeouts)
+    pool.start(Work(second, lambda: None), ends_at=1e9)
     await trio.sleep(2)
     assert done == ["first", "second"]
 
@@ -178,7 +221,7 @@ async def test_what_has_not_begun_when_all_ends_is_reported(nursery: trio.Nurser
     pool = TaskPool(nursery, Timeouts())
     ended: list[int] = []
     for number in range(3):
-        pool.start(partial(trio.sleep, 1), partial(ended.append, number), ends_at=1e9)
+        pool.start(Work(partial(trio.sleep, 1), partial(ended.append, number)), ends_at=1e9)
     nursery.cancel_scope.cancel()
     pool.end()
     assert sorted(ended) == [0, 1, 2]

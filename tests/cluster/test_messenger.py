@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
+from cluster_kit import Asked
 
 from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
 
@@ -30,16 +32,16 @@ class Line:
         self.other: Line | None = None
         self.sent: list[bytes] = []
 
-    async def ask(
+    def begin(
         self,
         node_id: int,
         message: bytes,
         *,
         seconds_max: float,
         wait_seconds_max: float = math.inf,
-    ) -> bytes:
+    ) -> Asked:
         assert self.other is not None
-        return await self.other.answers(1, message)
+        return Asked(partial(self.other.answers, 1, message))
 
     def tell(self, node_id: int, message: bytes) -> None:
         assert self.other is not None

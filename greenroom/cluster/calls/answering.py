@@ -40,7 +40,7 @@ TOKEN_HEADERS: Final = tuple(
     header.lower() for header in (PROJECT_KEY_HEADER, PLAYER_TOKEN_HEADER, ADMIN_KEY_HEADER)
 )
 """The headers that are read besides Host, in the order in which they are sent on."""
-_SENT_HEADERS: Final = ("host", *TOKEN_HEADERS)
+_KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
 OPEN_SECONDS_MAX: Final = 5.0
 """How long a call waits for a shard that is being brought up here."""
 CLEAN_SECONDS: Final = 1.0
@@ -188,8 +188,15 @@ class Answering:
 
 def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:
     """Return the headers of a call as they were sent on."""
-    given = zip(_SENT_HEADERS, (host or None, *tokens), strict=True)
-    return {name: value for name, value in given if value is not None}
+    given = {"host": host} if host else {}
+    key, player, admin = tokens
+    if key is not None:
+        given[_KEY] = key
+    if player is not None:
+        given[_TOKEN] = player
+    if admin is not None:
+        given[_ADMIN] = admin
+    return given
 
 
 def _forwarded(answer: Answer, *, has_failed_token: bool = False) -> Forwarded:

@@ -44,7 +44,13 @@ from greenroom.cluster.calls.messages import (
 from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
 from greenroom.cluster.calls.targets import Destination, Targets
 from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
-from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
+from greenroom.cluster.messenger import (
+    BegunAsk,
+    BusMessage,
+    Garbled,
+    Messenger,
+    UnreadableMessage,
+)
 from greenroom.cluster.shard_map import NoOwner, ShardMap
 from greenroom.config import DEFAULTS
 from greenroom.http.errors import (
@@ -81,6 +87,8 @@ WARN_SECONDS: Final = 1.0
 HOPS_AT_ONCE: Final = 4
 """Times that a node may name another one before a call pauses."""
 
+_KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
+
 _Here = TypeVar("_Here", Answer, bool)
 
 
@@ -99,6 +107,15 @@ class _Found(msgspec.Struct, frozen=True, gc=False):
     reply: BusMessage
 
 
+class _Sent(msgspec.Struct, gc=False):
+    """A message that a node has been sent, whose answer is waited for."""
+
+    target: Destination
+    node_id: int
+    message: BusMessage
+    begun: BegunAsk
+
+
 class _Way(msgspec.Struct, Generic[_Here], gc=False):
     """How a call, or a question about it, is answered: here, or by another node."""
 
@@ -106,8 +123,10 @@ class _Way(msgspec.Struct, Generic[_Here], gc=False):
     is_players: bool
     answer_here: Callable[[int], Awaitable[_Here | SentOn]]
     """Answers it on this node for a vouched player, or 0, unless another is to."""
-    ask: Callable[[Request, Destination, int, float], Awaitable[BusMessage | None]]
-    """Has a node answer it until a time; None if nothing ran, or it may run twice."""
+    send: Callable[[Request, Destination, int, float], _Sent]
+    """Sends it to a node, which has until a time to answer."""
+    wait: Callable[[_Sent, float], Awaitable[BusMessage | None]]
+    """Waits until a time for the answer; None if nothing ran, or it may run twice."""
     has_begun: bool = False
     """A node has begun to carry it out, and sent it on."""
 
@@ -162,9 +181,23 @@ class Forwarding:
     # What the dispatcher asks.
 
     async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
-        """See `Elsewhere`."""
+        """See `Elsewhere`.
+
+        Nearly always it is known whom to ask, and they answer. That is done here, by as few steps
+        as there can be; all else is `_answer`'s.
+        """
         try:
-            return await self._answer(call, sent_on)
+            sent = self._begin(call) if sent_on is NOT_HERE else None
+            if sent is not None:
+                try:
+                    reply = self._messenger.read_packed(await sent.begun.wait())
+                except (BusError, Garbled):
+                    pass  # whoever waits for it again gets the same
+                else:
+                    if isinstance(reply, Forwarded) and not reply.parts:
+                        self._counts["answered"] += 1
+                        return _take(call, sent.node_id, reply)
+            return await self._answer(call, sent_on, sent)
         except (TooBusy, TooManyWait, NoOwner, Unanswered):
             self._counts["refused"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
@@ -196,7 +229,9 @@ class Forwarding:
             target = await self._targets.find(request, is_players=is_players)
             if target is None:
                 return False
-            way = _Way(request, is_players, lambda _: vouches_here(), self._ask_to_vouch)
+            way = _Way(
+                request, is_players, lambda _: vouches_here(), self._send_question, self._ask_again
+            )
             found = await self._reach(way, target)
         except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
             return False
@@ -206,9 +241,30 @@ class Forwarding:
 
     # How calls are sent.
 
-    async def _answer(self, call: SentCall, sent_on: SentOn) -> Answer:
+    def _begin(self, call: SentCall) -> _Sent | None:
+        """Send a call on at once, if it is known where it belongs, and that is not here."""
+        target = self._targets.recall(call.request)
+        if target is None:
+            return None
+        node_id = self._shards.find_owner(target.shard)
+        if not node_id or node_id == self._shards.node_id:
+            return None
+        if call.only_reads:
+            number, seconds = 0, SILENCE_SECONDS_MAX
+        else:
+            self._number += 1
+            number, seconds = self._number, ANSWER_SECONDS_MAX
+        message = forward_of(target, call.request, number)
+        begun = self._messenger.begin(
+            node_id, message, seconds_max=seconds, wait_seconds_max=SILENCE_SECONDS_MAX
+        )
+        return _Sent(target, node_id, message, begun)
+
+    async def _answer(self, call: SentCall, sent_on: SentOn, sent: _Sent | None) -> Answer:
         request, is_players = call.request, call.is_players
-        if sent_on.shard is not None:
+        if sent is not None:
+            target = sent.target
+        elif sent_on.shard is not None:
             begin = Destination(sent_on.shard)
             target = self._targets.follow(begin, sent_on, request, is_players=is_players)
         else:
@@ -219,10 +275,13 @@ class Forwarding:
                     return too_many_requests(OVERLOAD_RETRY_SECONDS)
                 return answer
             target = found_out
-        ask = self._ask_to_read if call.only_reads else self._ask_once
-        way = _Way(request, is_players, call.answer_here, ask, sent_on.has_begun)
+        if call.only_reads:
+            send, wait = self._send_read, self._ask_again
+        else:
+            send, wait = self._send_change, self._wait_once
+        way = _Way(request, is_players, call.answer_here, send, wait, sent_on.has_begun)
         try:
-            found = await self._reach(way, target)
+            found = await self._reach(way, target, sent)
         except (TooManyWait, NoOwner) as error:
             if way.has_begun:
                 raise OutcomeUnknown(f"it had begun: {error}") from error
@@ -236,12 +295,15 @@ class Forwarding:
             raise OutcomeUnknown("it had begun when it was refused")
         return answer
 
-    async def _reach(self, way: _Way[_Here], target: Destination) -> _Here | _Found:
+    async def _reach(
+        self, way: _Way[_Here], target: Destination, sent: _Sent | None = None
+    ) -> _Here | _Found:
         """Have whoever serves a shard answer, or whoever they name, and return what is said.
 
         Args:
             way: how it is answered; its request waits meanwhile.
             target: where it belongs, as far as is known.
+            sent: if it has been sent there already.
 
         Raises:
             TooManyWait, NoOwner: nobody serves it in time; nothing ran.
@@ -250,9 +312,10 @@ class Forwarding:
         """
         request, hops, sent_on = way.request, 0, NOT_HERE
         until, pause = math.inf, PAUSE_SECONDS
-        answer_until = trio.current_time() + ANSWER_SECONDS_MAX
+        began = trio.current_time() if sent is None else sent.begun.began
+        answer_until = began + ANSWER_SECONDS_MAX
         while True:
-            node_id = self._shards.find_owner(target.shard)
+            node_id = self._shards.find_owner(target.shard) if sent is None else sent.node_id
             if not node_id or node_id == self._shards.node_id:
                 until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
                 node_id = await self._wait_for_owner(request, target.shard, until)
@@ -262,14 +325,18 @@ class Forwarding:
                     return answer
                 sent_on = answer
             else:
-                asked_at = trio.current_time()
-                reply = await way.ask(request, target, node_id, answer_until)
+                if sent is None:
+                    sent = way.send(request, target, node_id, answer_until)
+                reply = await way.wait(sent, answer_until)
                 if isinstance(reply, NotOwner):
                     self._note_owner(reply)
-                    until = min(until, asked_at + WAIT_SECONDS_MAX)  # it may have waited there
+                    until = min(
+                        until, sent.begun.began + WAIT_SECONDS_MAX
+                    )  # it may have waited there
                     sent_on = SentOn(reply.sent_on, reply.vouched, reply.has_begun)
                 elif reply is not None:
                     return _Found(node_id, reply)
+                sent = None
             self._counts["again"] += 1
             way.has_begun = way.has_begun or sent_on.has_begun
             before = target
@@ -306,23 +373,47 @@ class Forwarding:
         if news.owner != self._shards.node_id:
             self._shards.note_owner(news.shard, news.owner, news.epoch)
 
-    def _ask_to_read(
+    def _send_read(
         self, request: Request, target: Destination, node_id: int, until: float
-    ) -> Awaitable[BusMessage | None]:
+    ) -> _Sent:
         """Have a node answer a call that changes nothing; see `_ask_again`."""
-        return self._ask_again(forward_of(target, request), target.shard, node_id, until)
+        message = forward_of(target, request)
+        return self._send(target, node_id, message, SILENCE_SECONDS_MAX, until)
 
-    def _ask_to_vouch(
+    def _send_question(
         self, request: Request, target: Destination, node_id: int, until: float
-    ) -> Awaitable[BusMessage | None]:
+    ) -> _Sent:
         """Ask a node whether it finds the tokens of a call good; see `_ask_again`."""
-        question = _question(target.shard, request)
-        return self._ask_again(question, target.shard, node_id, until)
+        message = _question(target.shard, request)
+        return self._send(target, node_id, message, SILENCE_SECONDS_MAX, until)
 
-    async def _ask_again(
-        self, question: BusMessage, shard: int, node_id: int, until: float
-    ) -> BusMessage | None:
-        """Ask a node what changes nothing; None if it was not answered, so it may be asked again.
+    def _send_change(
+        self, request: Request, target: Destination, node_id: int, until: float
+    ) -> _Sent:
+        """Have a node carry out a change; see `_wait_once`."""
+        self._number += 1
+        message = forward_of(target, request, self._number)
+        return self._send(target, node_id, message, ANSWER_SECONDS_MAX, until)
+
+    def _send(
+        self,
+        target: Destination,
+        node_id: int,
+        message: BusMessage,
+        seconds_max: float,
+        until: float,
+    ) -> _Sent:
+        """Send a node a message, which it has some seconds to answer, and until a time."""
+        begun = self._messenger.begin(
+            node_id,
+            message,
+            seconds_max=min(seconds_max, until - trio.current_time()),
+            wait_seconds_max=SILENCE_SECONDS_MAX,
+        )
+        return _Sent(target, node_id, message, begun)
+
+    async def _ask_again(self, sent: _Sent, until: float) -> BusMessage | None:
+        """Wait for a node's answer to what changes nothing; None if it may be asked elsewhere.
 
         A node that is silent is asked again, with more time. What it was asked before ends there.
 
@@ -330,43 +421,38 @@ class Forwarding:
             Unanswered: it stays silent.
             BusError, UnreadableMessage: there is no answer, nor would there be one.
         """
-        seconds = SILENCE_SECONDS_MAX
-        while (left := until - trio.current_time()) > 0.0:
+        node_id, seconds, begun = sent.node_id, SILENCE_SECONDS_MAX, sent.begun
+        while True:
             try:
-                return await self._messenger.ask(node_id, question, seconds_max=min(seconds, left))
+                return self._messenger.read_answer(node_id, sent.message, await begun.wait())
             except (NobodyThere, BusLost):
                 return None
             except TooSlow:
-                if self._shards.find_owner(shard) != node_id:
+                if self._shards.find_owner(sent.target.shard) != node_id:
                     return None
             self._counts["again"] += 1
             seconds *= 2
-        raise Unanswered(f"node {node_id} does not answer")
+            left = until - trio.current_time()
+            if left <= 0.0:
+                raise Unanswered(f"node {node_id} does not answer")
+            begun = self._messenger.begin(node_id, sent.message, seconds_max=min(seconds, left))
 
-    async def _ask_once(
-        self, request: Request, target: Destination, node_id: int, until: float
-    ) -> BusMessage | None:
-        """Have a node carry out a change, at most once; None if it was not.
+    async def _wait_once(self, sent: _Sent, until: float) -> BusMessage | None:
+        """Wait for a node to carry out a change, at most once; None if it was not.
 
         Raises:
             OutcomeUnknown: the node is gone, or does not say in time what came of it. Whoever
                 finds that it is gone lets the messenger give it up, so nobody waits for it.
             BusError, UnreadableMessage: likewise.
         """
-        self._number += 1
-        forward = forward_of(target, request, self._number)
         try:
-            return await self._messenger.ask(
-                node_id,
-                forward,
-                seconds_max=until - trio.current_time(),
-                wait_seconds_max=SILENCE_SECONDS_MAX,
-            )
+            return self._messenger.read_answer(sent.node_id, sent.message, await sent.begun.wait())
         except NobodyThere:
             return None
         except (BusLost, TooSlow):
             pass
-        return await self._learn(forward, node_id, until)
+        assert isinstance(sent.message, ForwardCall)
+        return await self._learn(sent.message, sent.node_id, until)
 
     async def _learn(self, forward: ForwardCall, node_id: int, until: float) -> BusMessage:
         """Learn from a node what came of a change; it carries it out if it never got it.
@@ -409,12 +495,8 @@ class Forwarding:
         """
         if not isinstance(reply, Forwarded):
             raise OutcomeUnknown(f"node {node_id} has answered something else")
-        if reply.has_failed_token:
-            call.note_failed_token()
-        answer = Answer(reply.status, reply.body, reply.headers, None, reply.content_type, node_id)
+        answer = _take(call, node_id, reply)
         if not reply.parts:
-            if len(reply.body) >= ANSWER_BYTES_PER_UNIT:
-                call.charge_bytes(len(reply.body))
             return answer
         stream = RemoteParts(
             reply.body,
@@ -439,22 +521,26 @@ class Forwarding:
         return part
 
 
-def _tokens(request: Request) -> tuple[str | None, str | None, str | None]:
-    """Return a request's keys and token, in the order of `TOKEN_HEADERS`."""
-    key, player, admin = map(request.headers.get, TOKEN_HEADERS)
-    return key, player, admin
+def _take(call: SentCall, node_id: int, reply: Forwarded) -> Answer:
+    """Return what a node has answered, or its beginning; charge the client's address for it."""
+    if reply.has_failed_token:
+        call.note_failed_token()
+    if not reply.parts and len(reply.body) >= ANSWER_BYTES_PER_UNIT:
+        call.charge_bytes(len(reply.body))
+    return Answer(reply.status, reply.body, reply.headers, None, reply.content_type, node_id)
 
 
 def forward_of(target: Destination, request: Request, number: int = 0) -> ForwardCall:
     """Return a request as it is sent on; with a number, it is carried out once."""
+    find = request.headers.get
     return ForwardCall(
         target.shard,
         number,
         request.method,
         request.path,
         request.query,
-        request.headers.get("host", ""),
-        _tokens(request),
+        find("host", ""),
+        (find(_KEY), find(_TOKEN), find(_ADMIN)),
         request.body,
         request.address,
         request.body_too_large,
@@ -463,5 +549,6 @@ def forward_of(target: Destination, request: Request, number: int = 0) -> Forwar
 
 
 def _question(shard: int, request: Request) -> Vouch:
-    host, tokens = request.headers.get("host", ""), _tokens(request)
-    return Vouch(shard, request.method, request.path, host, tokens, request.address)
+    find = request.headers.get
+    tokens = find(_KEY), find(_TOKEN), find(_ADMIN)
+    return Vouch(shard, request.method, request.path, find("host", ""), tokens, request.address)

@@ -21,6 +21,7 @@ from greenroom.http.request import Request
 from greenroom.network.addresses import address_key
 
 _KEY, _TOKEN, _ = TOKEN_HEADERS
+_UNSEEN: Final[tuple[Request | None, int]] = None, 0
 
 
 class Destination(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +54,8 @@ class Targets:
         self._waiting = waiting
         self._hashed = "", hash_token("")
         """The project key that was hashed last: that of the call which is being looked at."""
+        self._seen = _UNSEEN
+        """The call of which `is_here` has said no last, and where it begins."""
 
     def is_here(self, request: Request, *, is_players: bool) -> bool:
         """Return whether this node answers a request, or none does; see `Elsewhere`."""
@@ -63,32 +66,50 @@ class Targets:
         game_id = self._games.find(key_hash)
         if game_id is not None:
             shards = self._spread.get(game_id) if self._spread else None
-            return shards is None or self._is_partition_here(shards, request, is_players=is_players)
-        shards = self._locator.recall_game(key_hash)
-        if shards is None:
-            return not checksum_ok(key)
-        if len(shards) == 1:
-            return self._shards.is_mine(shards[0])
-        return self._is_partition_here(shards, request, is_players=is_players)
-
-    def _is_partition_here(self, shards: Shards, request: Request, *, is_players: bool) -> bool:
-        """Return what `is_here` does, of a game that lives in several shards."""
-        token = request.headers.get(_TOKEN) if is_players else None
-        if not token or not checksum_ok(token):
-            return any(map(self._shards.is_mine, shards))
-        token_hash = hash_token(token)
-        player_id = self._world.player_index.find(token_hash)
-        if player_id is not None:
-            shard = self._world.players.find_shard(player_id)
+            if shards is None:
+                return True
         else:
+            shards = self._locator.recall_game(key_hash)
+            if shards is None:
+                return not checksum_ok(key)
+        shard = self._choose(shards, request, is_players=is_players)
+        if shard is None:
+            return False
+        if self._shards.is_mine(shard):
+            return True
+        self._seen = request, shard
+        return False
+
+    def _choose(self, shards: Shards, request: Request, *, is_players: bool) -> int | None:
+        """Return where a call of a game begins; None if that must be looked up.
+
+        What is remembered of a token has been found by it, so it has a good checksum.
+        """
+        if len(shards) == 1:
+            return shards[0]
+        token = request.headers.get(_TOKEN) if is_players else None
+        if token:
+            token_hash = hash_token(token)
+            player_id = self._world.player_index.find(token_hash)
+            if player_id is not None:
+                return self._world.players.find_shard(player_id)
             shard = self._locator.recall_player(token_hash)
-        return shard is not None and self._shards.is_mine(shard)
+            if shard in shards:
+                return shard
+            if checksum_ok(token) and shard is None:
+                return None
+        return next(filter(self._shards.is_mine, shards), shards[0])
 
     def _hash(self, key: str) -> bytes:
         """Return the hash of a project key, which `find` needs right after `is_here`."""
         if key is not self._hashed[0]:
             self._hashed = key, hash_token(key)
         return self._hashed[1]
+
+    def recall(self, request: Request) -> Destination | None:
+        """Return where a call begins of which `is_here` has just said no, if that found it out."""
+        seen, self._seen = self._seen, _UNSEEN
+        return Destination(seen[1]) if seen[0] is request else None
 
     async def find(self, request: Request, *, is_players: bool) -> Destination | None:
         """Return where a call begins, None if its key opens no game.

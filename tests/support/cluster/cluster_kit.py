@@ -33,6 +33,28 @@ class Row(msgspec.Struct, frozen=True):
     node_id: int
 
 
+class Asked:
+    """Waits for an answer; a `BegunAsk` whose ask is sent as soon as it is waited for."""
+
+    def __init__(self, ask: Callable[[], Awaitable[bytes]]) -> None:
+        self._ask = ask
+        self.began = trio.current_time()
+        self._is_over = False
+        self._answer = b""
+        self._error: Exception | None = None
+
+    async def wait(self) -> bytes:
+        if not self._is_over:
+            try:
+                self._answer = await self._ask()
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it, each time
+                self._error = error
+            self._is_over = True
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+
 class Wire:
     """One node's end of the bus; a test may have something happen to its asks."""
 
@@ -47,23 +69,27 @@ class Wire:
         self.tell, self.tell_all, self.give_up = bus.tell, bus.tell_all, bus.give_up
         self.answer_with, self.hear_with = bus.answer_with, bus.hear_with
 
-    async def ask(
+    def begin(
         self,
         node_id: int,
         message: bytes,
         *,
         seconds_max: float,
         wait_seconds_max: float = math.inf,
-    ) -> bytes:
+    ) -> Asked:
         self.asked += 1
-        if self.before is not None:
-            await self.before()
-        answer = await self.bus.ask(
-            node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
-        )
-        if self.after is not None:
-            await self.after()
-        return answer
+
+        async def ask() -> bytes:
+            if self.before is not None:
+                await self.before()
+            answer = await self.bus.ask(
+                node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
+            )
+            if self.after is not None:
+                await self.after()
+            return answer
+
+        return Asked(ask)
 
 
 class Keys:
