@@ -16,18 +16,14 @@ import trio
 import usage_kit
 from memory_logs import MemoryJournals
 from sim_database import SimDatabase
+from sim_losses import early_answers, forget_rooms, is_room_event, losing, no_fence
 from sim_node import SimNode
-from sim_storage import NodeStore
 from usage_kit import MemoryUsage
 from world_kit import Memory
 
 from greenroom.actors.flows import partitions, ranking, rooms
 from greenroom.actors.flows.spread import copies
-from greenroom.actors.game.messages import GameCreated
-from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import ActorError, Refused
-from greenroom.actors.kernel.journal import JournalEntry
-from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.leaderboard.index import Index, player_of
 from greenroom.actors.leaderboard.merging import Homes, TopFound
@@ -35,14 +31,11 @@ from greenroom.actors.player.messages import (
     PlayerLoggedOut,
     PlayerMoved,
     PlayerPresenceSaved,
-    PlayerRegistered,
     PlayerView,
 )
-from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined
 from greenroom.actors.services import residency, shard_keeper
 from greenroom.actors.services.shard_keeper import ShardKeeper
-from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.seats import Seats
 from greenroom.actors.world.world import World
@@ -80,51 +73,6 @@ class Mutation(msgspec.Struct, frozen=True):
 
 
 def _nothing(*_: object, **__: object) -> None: ...
-
-
-# The database.
-
-
-def _no_fence(node: SimNode) -> None:
-    node.line.server.database.has_fence = False
-
-
-def _losing(is_lost: Callable[[Event], bool]) -> Callable[[SimNode], None]:
-    """Have the database lose events, and say that they are durable."""
-
-    def plant(node: SimNode) -> None:
-        node.line.server.database.is_lost = is_lost
-
-    return plant
-
-
-def _is_room_event(kind: type[Event], event: Event) -> bool:
-    if not isinstance(event, JournalEntry) or event.kind != "room":
-        return False
-    return isinstance(codec.event_of(event), kind)
-
-
-def _early_answers() -> AbstractContextManager[Any]:
-    """Answer before the change is durable; but what is new must be read, so it is waited for."""
-    submit = NodeStore.submit
-
-    def submit_and_forget(store: NodeStore, writer: Writer, events: Sequence[Event]) -> Batch:
-        batch = submit(store, writer, events)
-        if not any(isinstance(event, GameCreated | PlayerRegistered) for event in events):
-            batch = Batch()
-            batch.settle()
-        return batch
-
-    return patch.object(NodeStore, "submit", submit_and_forget)
-
-
-def _forget_rooms() -> AbstractContextManager[Any]:
-    """Bring no room up."""
-
-    async def restore(*_: object) -> int:
-        return 0
-
-    return patch.object(SnapshotService, "restore", restore)
 
 
 # Ownership.
@@ -362,7 +310,7 @@ MUTATIONS: dict[str, Mutation] = {
         "the database takes what a node writes that has ended, and does not end its sessions",
         "no stale write",
         ("stopped_writing",),
-        node=_no_fence,
+        node=no_fence,
     ),
     "told-too-early": Mutation(
         "the next owner is told of a hand-over before that is durable",
@@ -420,7 +368,7 @@ MUTATIONS: dict[str, Mutation] = {
         ("handed_over",),
         ("two rooms",),
         4,
-        node=_losing(lambda event: isinstance(event, PlayerMoved)),
+        node=losing(lambda event: isinstance(event, PlayerMoved)),
     ),
     "misread-homes": Mutation(
         "a bring-up takes all members for players of another partition",
@@ -507,70 +455,70 @@ MUTATIONS: dict[str, Mutation] = {
         "ledger",
         ("moved_clock",),
         ("rooms",),
-        node=_losing(partial(_is_room_event, MemberJoined)),
+        node=losing(partial(is_room_event, MemberJoined)),
     ),
     "forgotten-rooms": Mutation(
         "rooms are not brought up",
         "rest",
         ("handed_over",),
         ("sitters",),
-        code=_forget_rooms,
+        code=forget_rooms,
     ),
     "early-answers": Mutation(
         "changes are answered before they are durable",
         "history of documents",
         ("killed_waiting",),
         ("documents",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-friends": Mutation(
         "the same, and friendships are looked at",
         "history of friendships",
         ("killed_waiting",),
         ("friendships",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-bans": Mutation(
         "the same, and bans are looked at",
         "history of bans",
         ("killed_waiting",),
         ("bans",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-rooms": Mutation(
         "the same, and rooms are looked at",
         "history of rooms",
         ("killed_waiting",),
         ("rooms", "rooms"),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-lobbies": Mutation(
         "the same, and lobbies are looked at",
         "history of lobbies",
         ("killed_waiting",),
         ("lobbies",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-tokens": Mutation(
         "the same, and tokens are looked at",
         "history of tokens",
         ("killed_waiting",),
         ("tokens",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "early-stats": Mutation(
         "the same, and stats are looked at",
         "history of stats",
         ("killed_waiting",),
         ("stats",),
-        code=_early_answers,
+        code=early_answers,
     ),
     "lost-log-outs": Mutation(
         "the database loses that a player has logged out, and every word of who is online",
         "history of presence",
         ("killed",),
         ("presence",),
-        node=_losing(lambda event: isinstance(event, PlayerLoggedOut | PlayerPresenceSaved)),
+        node=losing(lambda event: isinstance(event, PlayerLoggedOut | PlayerPresenceSaved)),
     ),
     "repeated-changes": Mutation(
         "a change is carried out as often as it is sent",
