@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -504,6 +506,21 @@ func (m *mixed) drain() {
 	}
 }
 
+// meet waits until so many generators have come to a folder, so that they measure at the same time.
+func meet(folder string, count int) {
+	if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(os.Getpid())), nil, 0o644); err != nil {
+		die("%v", err)
+	}
+	for until := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if come, err := os.ReadDir(folder); err != nil || len(come) >= count {
+			return
+		}
+		if time.Now().After(until) {
+			die("not all generators have come to %s", folder)
+		}
+	}
+}
+
 func cmdMixed(args []string) {
 	fs := flag.NewFlagSet("mixed", flag.ExitOnError)
 	u := fs.String("url", "", "address of the server")
@@ -516,6 +533,8 @@ func cmdMixed(args []string) {
 	warm := fs.Duration("warmup", 2*time.Second, "unmeasured time before")
 	stop := fs.Float64("stop-p99", 0, "end after rates whose p99 is over so many ms, or that had an error")
 	stopSteps := fs.Int("stop-steps", 1, "so many such rates in a row")
+	meetAt := fs.String("meet", "", "an empty folder in which generators wait for each other once they are set up")
+	meetCount := fs.Int("meet-count", 1, "how many they are")
 	procs := fs.String("procs", "", "name=pid,...: process trees whose CPU and memory are reported")
 	label := fs.String("label", "", "")
 	out := fs.String("out", "", "append the results as JSON lines to this file")
@@ -531,6 +550,9 @@ func cmdMixed(args []string) {
 	m.errors = map[string]int64{}
 	m.ledger = newLedger()
 	m.setUp("Player", *lobbies)
+	if *meetAt != "" {
+		meet(*meetAt, *meetCount)
+	}
 	over := 0
 	for _, r := range strings.Split(*rates, ",") {
 		rate, err := strconv.ParseFloat(r, 64)

@@ -32,7 +32,9 @@ import standings
 from comparison import CPU, WALL, Aim
 from scenario import Run, Scenario, spread
 
-AUTO: Final = {"partitions_per_game": "auto"}
+AUTO: Final = {"partitions_per_game": "auto", "balance_shards": "false"}
+"""The partitions are spread evenly from the first, and stay where they are. One that moved would
+close the connections of its rooms, and the generator connects once."""
 TWO, TWO_STAY = "two workers", "two, connections stay"
 FOUR, FOUR_STAY = "four workers", "four, connections stay"
 WAYS: answers.Ways = {
@@ -83,12 +85,13 @@ def measure_answers(run: Run) -> str:
     )
     about = [
         "One game, whose partitions and players are on all workers (`partitions_per_game = auto`),",
-        f"as many on each. {answers.CONNECTIONS} connections in a closed loop, each of one player;",
-        "if they stay, each takes players of all workers in turn, so every second call is passed",
-        "on by two workers, and three of four by four. For `relay` and `arenas` an answer is a",
-        "message that arrives at a member; if connections stay, every second member, or three of",
-        "four, is connected to another worker than that of their room. Ratios are by the wall",
-        "clock, and by CPU.",
+        "as many on each. They stay there (`balance_shards = false`).",
+        f"{answers.CONNECTIONS} connections in a closed loop, each of one player. If connections",
+        "stay (`connections_move = false`), each takes players of all workers in turn. So every",
+        "second call is passed on by two workers, and three of four by four. For `relay` and",
+        "`arenas` an answer is a message that arrives at a member. If connections stay, every",
+        "second member, or three of four, is connected to another worker than that of their room.",
+        "Ratios are by the wall clock, and by CPU.",
     ]
     bases = [answers.ONE]
     lines = [*about, "", *comparison.table(figures, [*WAYS], bases)]
