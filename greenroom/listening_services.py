@@ -309,7 +309,7 @@ class ListeningServices:
         health = Health(is_ready)
         discovery = {
             **self._pages,
-            **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
+            **discovery_routes(ENDPOINTS, TOOLS, dispatcher, limits.large_work),
             "/healthz": health.answer_live,
             "/readyz": health.answer_ready,
             "/metrics": metrics.answer,

@@ -29,6 +29,7 @@ from greenroom.contract.refusals import (
     OBJECT_HINT,
     UTF8_AT_HINT,
 )
+from greenroom.http.steps import Steps, finish
 
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
@@ -346,12 +347,13 @@ class Field(msgspec.Struct, frozen=True):
                 or f"{self.name} must be an array of at most {ARRAY_ENTRIES_MAX} entries"
             )
 
-    def read_json_string(self, raw: RawDocument) -> Any:
+    def read_json_string(self, raw: RawDocument) -> Steps[Any]:
         """Return the document that `<name>_json` holds as a string, None for null and `""`.
 
         Raises:
             InvalidBody: it is no string, or what it holds is not a JSON object.
         """
+        yield len(memoryview(raw))
         try:
             text = _value.decode(raw)
         except msgspec.MsgspecError:
@@ -360,6 +362,7 @@ class Field(msgspec.Struct, frozen=True):
             return None
         if type(text) is not str:
             raise InvalidBody(f"{self.name}_json must be a string")
+        yield len(text)
         try:
             document = _read_json(text.encode())
         except (Refused, UnicodeError):
@@ -446,6 +449,11 @@ class BodyDecoder(Generic[BodyT]):
         Raises:
             InvalidBody: the body, or one of its fields, does not fit.
         """
+        return finish(self.decode_in_steps(data))
+
+    def decode_in_steps(self, data: bytes) -> Steps[BodyT]:
+        """Do the same in steps, for large bodies."""
+        yield len(data)
         members = self._members.decode(data)
         if self._whole is not None and data and not any(map(_is_given, astuple(members))):
             whole = RawDocument(data.strip(_JSON_SPACE))
@@ -456,7 +464,7 @@ class BodyDecoder(Generic[BodyT]):
             value = None if raw is None else field.read_raw(raw)
             if value is None and json_name is not None:
                 raw = getattr(members, json_name)
-                value = None if raw is None else field.read_json_string(raw)
+                value = None if raw is None else (yield from field.read_json_string(raw))
             self._put(values, field, value)
         return self._body(**values)
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from greenroom.actors.kernel.errors import Moved, Refused
 from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
@@ -31,7 +31,7 @@ from greenroom.http.auth import AUTHENTICATE, TokenInvalid, vouched_caller
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
-from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter
+from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter, encode_engine
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     KeyInvalid,
@@ -56,6 +56,7 @@ from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
+from greenroom.http.steps import Steps, finish
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Auth, Endpoint
 from greenroom.network.addresses import address_key
@@ -96,25 +97,28 @@ class Route:
         self.meter = metrics.add_meter(endpoint.method, endpoint.path)
 
 
-def _reader(endpoint: Endpoint) -> Callable[[Request, Query], tuple[Any, ...]]:
-    """Return what reads the handler's input, if it has one, from a request and its query."""
-    if endpoint.document_body:
-        return lambda request, _: (read_document(request.body),)
-    if endpoint.query is not None:
-        decode_query = BodyDecoder(endpoint.query).decode_query
-        return lambda _, query: (decode_query(query),)
-    if endpoint.body is not None:
-        decode = BodyDecoder(endpoint.body).decode
-        return lambda request, _: (decode(request.body),)
-    if endpoint.method == "GET":
-        return lambda _request, _query: ()
-    return _read_nothing
+def _reader(endpoint: Endpoint) -> Callable[[Request, Query], Steps[tuple[Any, ...]]]:
+    """Return what reads the handler's input, if it has one, from a request and its query.
 
+    Of a call without arguments the body is checked, too: any object passes.
+    """
+    query_decoder = None if endpoint.query is None else BodyDecoder(endpoint.query)
+    body_decoder = None if endpoint.body is None else BodyDecoder(endpoint.body)
 
-def _read_nothing(request: Request, _: Query) -> tuple[()]:
-    """Check the body of a call without arguments: any object passes, anything else is refused."""
-    read_nothing(request.body)
-    return ()
+    def read(request: Request, query: Query) -> Steps[tuple[Any, ...]]:
+        if query_decoder is not None:
+            return (query_decoder.decode_query(query),)
+        if body_decoder is not None:
+            return ((yield from body_decoder.decode_in_steps(request.body)),)
+        if endpoint.method == "GET":
+            return ()
+        yield len(request.body)
+        if endpoint.document_body:
+            return (read_document(request.body),)
+        read_nothing(request.body)
+        return ()
+
+    return read
 
 
 class Dispatcher:
@@ -158,6 +162,7 @@ class Dispatcher:
         self.in_flight = ConcurrencyLimit(requests_in_flight_max, address_share_max)
         self._in_flight_max = requests_in_flight_max
         self._pieces = Pieces()
+        self._large_work = limits.large_work
         self._elsewhere = elsewhere
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
@@ -409,11 +414,16 @@ class Dispatcher:
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
+            steps = route.read(request, query)
+            if size < LARGE_BYTES:
+                read = finish(steps)
+            else:
+                read = await self._large_work.do(address_key(request.address), steps)
+            handle = partial(endpoint.handler, caller, *arguments, *read)
             try:
-                reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+                reply = await handle()
             except PLAN_REFUSALS as refusal:
-                anew = partial(endpoint.handler, caller, *arguments, *route.read(request, query))
-                reply = await self._try_again(refusal, answers, anew)
+                reply = await self._try_again(refusal, answers, handle)
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:
@@ -432,8 +442,11 @@ class Dispatcher:
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
         if turns.is_on and not turns.take(key := address_key(request.address)):
             await turns.wait(key)  # what is large takes milliseconds to encode
-        encode = route.encoder.encode_engine if is_engine else route.encoder.encode
-        encoded = encode(reply)
+        if is_engine:
+            made = route.encoder.encode_engine(reply)
+            encoded = await self._large_work.do(address_key(request.address), made)
+        else:
+            encoded = route.encoder.encode(reply)
         if len(encoded) >= ANSWER_BYTES_PER_UNIT:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
@@ -516,10 +529,14 @@ class Dispatcher:
         convert = None
         if is_engine:
             hints = get_type_hints(route.endpoint.reply, include_extras=True)
-            (entry,) = get_args(hints[streamed.field])
-            convert = converter(entry)
+            convert = converter(hints[streamed.field])
+
+        def encode(page: Sequence[Any]) -> Awaitable[bytes]:
+            steps = encode_engine(page, convert)
+            return self._large_work.do(address_key(request.address), steps)
+
         stream = ReplyStream(
-            streamed, convert, lambda size: self._charge_answer(route, request, caller, size)
+            streamed, encode, lambda size: self._charge_answer(route, request, caller, size)
         )
         await stream.read_ahead()
         return Answer(200, b"", stream=stream)

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.config import DEFAULTS
+from greenroom.http.overload.large_work import LargeWork
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.addresses import address_key
 from greenroom.network.limiter import KEYS_MAX, Limiter, Rate, rate_of
@@ -211,6 +212,7 @@ class CallLimits:
         self._keys_max = keys_max
         self.turns = AddressTurns()
         """Turns of addresses, while passes are slow. A server gives them."""
+        self.large_work = LargeWork(self.turns)
         self.refused: Counter[str] = Counter()
         """How often each limit has refused; the names are few and fixed."""
         self._failed_tokens = self._require_limiter("failed_tokens_per_second_address")

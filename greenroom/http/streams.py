@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import msgspec
-
-from greenroom.http.engine_format import Convert
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Streamed:
@@ -34,21 +29,24 @@ class Streamed:
 class ReplyStream:
     """The bytes of one `Streamed`. Its owner must `aclose` it, even if it was not read whole."""
 
-    __slots__ = ("_charge", "_convert", "_count", "_is_over", "_pages", "_ready")
+    __slots__ = ("_charge", "_count", "_encode", "_is_over", "_pages", "_ready")
 
     def __init__(
-        self, streamed: Streamed, convert: Convert | None, charge: Callable[[int], None]
+        self,
+        streamed: Streamed,
+        encode: Callable[[Sequence[msgspec.Struct]], Awaitable[bytes]],
+        charge: Callable[[int], None],
     ) -> None:
         """Prepare the stream; nothing is read yet.
 
         Args:
             streamed: what the handler returned.
-            convert: turns an entry into its engine form; None leaves it as it is.
+            encode: returns a page as an array of JSON.
             charge: called with the number of bytes of each page.
         """
         self._charge = charge
         self._pages = streamed.pages
-        self._convert = convert
+        self._encode = encode
         self._ready: bytes | None = b'{"success":true,"%b":[' % streamed.field.encode()
         self._count = 0
         self._is_over = False
@@ -93,14 +91,10 @@ class ReplyStream:
     async def _read_chunk(self) -> bytes:
         async for page in self._pages:
             if page:
-                chunk = self._encode_page(page)
+                separator = b"," if self._count else b""
+                self._count += len(page)
+                chunk = separator + (await self._encode(page))[1:-1]
                 self._charge(len(chunk))
                 return chunk
         self._is_over = True
         return b'],"count":%d}' % self._count
-
-    def _encode_page(self, page: Sequence[Any]) -> bytes:
-        entries = page if self._convert is None else [self._convert(entry) for entry in page]
-        separator = b"," if self._count else b""
-        self._count += len(page)
-        return separator + _encode(entries)[1:-1]

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.contract.fields import OMITTED, Document, Omitted, Reply, verbatim
-from greenroom.http.engine_format import ReplyEncoder, compact, converter
+from greenroom.http import engine_format
+from greenroom.http.engine_format import ReplyEncoder, compact, converter, quote
+from greenroom.http.steps import finish
 
 
 class Member(msgspec.Struct):
@@ -47,7 +49,7 @@ COMPACT = '{"player_data":{"b":1.0,"a":[1e5,null]},"data":1}'
 
 
 def engine(reply: RoomReply) -> Any:
-    return msgspec.json.decode(ENCODER.encode_engine(reply))
+    return msgspec.json.decode(finish(ENCODER.encode_engine(reply)))
 
 
 def test_documents_are_strings_at_any_depth() -> None:
@@ -69,7 +71,7 @@ def test_documents_are_strings_at_any_depth() -> None:
 
 
 def test_data_stays_and_its_string_stands_beside_it() -> None:
-    encoded = ENCODER.encode_engine(RoomReply(room=None, data=DOCUMENT))
+    encoded = finish(ENCODER.encode_engine(RoomReply(room=None, data=DOCUMENT)))
 
     assert b'"data":' + bytes(DOCUMENT) + b"," in encoded
     assert json.loads(encoded)["data_json"] == COMPACT
@@ -88,11 +90,11 @@ def test_null_and_missing_documents_are_empty_objects() -> None:
         "other": None,
         "rooms": None,
     }
-    assert compact(verbatim(b"null")) == "{}"
+    assert bytes(finish(compact(verbatim(b"null")))) == b'"{}"'
 
 
 def test_other_documents_and_what_is_inside_documents_stay() -> None:
-    answer = ENCODER.encode_engine(RoomReply(room=None, other=DOCUMENT))
+    answer = finish(ENCODER.encode_engine(RoomReply(room=None, other=DOCUMENT)))
 
     assert b'"other":' + bytes(DOCUMENT) in answer
 
@@ -107,7 +109,7 @@ def test_a_reply_without_documents_is_the_same_in_both_forms() -> None:
     encoder = ReplyEncoder(PlainReply)
     reply = PlainReply(rules="none", ids=[1])
 
-    assert encoder.encode_engine(reply) == encoder.encode(reply)
+    assert finish(encoder.encode_engine(reply)) == encoder.encode(reply)
     assert converter(PlainReply) is None
 
 
@@ -134,4 +136,11 @@ def test_compacting_removes_white_space_and_nothing_else(
     spaced = json.dumps(value, ensure_ascii=ascii_only, indent=2)
     tight = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
 
-    assert compact(verbatim(spaced.encode())) == tight
+    assert json.loads(bytes(finish(compact(verbatim(spaced.encode()))))) == tight
+
+
+@given(st.text(), st.integers(1, 3))
+def test_a_text_is_the_same_string_in_one_piece_and_in_several(text: str, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_format, "QUOTED_CHARACTERS", size)
+        assert bytes(finish(quote(text))) == msgspec.json.encode(text)

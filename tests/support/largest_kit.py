@@ -77,7 +77,8 @@ class Largest:
             requests_in_flight_max=1_000,
         )
         reference = Reference(openapi.build(ENDPOINTS))
-        self.mcp = McpEndpoint(make_tools(TOOLS, self.dispatcher, reference), "1.0.0")
+        tools = make_tools(TOOLS, self.dispatcher, reference)
+        self.mcp = McpEndpoint(tools, "1.0.0", self._limits.large_work)
         self.calls: dict[str, Callable[[], Awaitable[Sequence[Request]]]] = {}
 
     # Setting up.

@@ -22,8 +22,11 @@ import msgspec
 
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.describe.mcp_tools import Tool
+from greenroom.http.engine_format import quote
 from greenroom.http.errors import error_answer
+from greenroom.http.overload.large_work import LargeWork
 from greenroom.http.request import Answer, Request
+from greenroom.network.addresses import address_key
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """The versions that `initialize` accepts; clients that ask for another are offered the last."""
@@ -96,14 +99,16 @@ _decode_params = msgspec.json.Decoder(_Params).decode
 class McpEndpoint:
     """Answers every method on `/mcp`."""
 
-    def __init__(self, tools: Mapping[str, Tool], version: str) -> None:
+    def __init__(self, tools: Mapping[str, Tool], version: str, large_work: LargeWork) -> None:
         """Offer these tools, by name.
 
         Args:
             tools: what `make_tools` returns.
             version: the server's version, for clients to show.
+            large_work: does what takes long.
         """
         self._tools = tools
+        self._large_work = large_work
         self._listed = [tool.listed for tool in tools.values()]
         self._server = {"name": "greenroom", "title": "Greenroom", "version": version}
 
@@ -192,8 +197,9 @@ class McpEndpoint:
         if tool is None:
             raise _RpcError(-32602, f"Unknown tool; there are {', '.join(self._tools)}")
         succeeded, body = await tool.call(request, bytes(params.arguments))
+        text = await self._large_work.do(address_key(request.address), quote(body.decode()))
         result: dict[str, object] = {
-            "content": [{"type": "text", "text": body.decode()}],
+            "content": [{"type": "text", "text": text}],
             "isError": not succeeded,
         }
         if succeeded:

@@ -7,6 +7,8 @@ Instead each body waits for its turn, and an address has one turn in a pass, in 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
@@ -36,10 +38,22 @@ class Pieces:
 
         Cancellation: it had no turn, and is in nobody's way.
         """
+        async with self.hold(key):
+            pass  # a pass at least: it is handed on only to the next
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncGenerator[None]:
+        """Have the turn of an address while this lasts; its beginning is a checkpoint.
+
+        Args:
+            key: as of `turn`.
+
+        Cancellation: as for `turn`.
+        """
         lock = self._locks.setdefault(key, trio.Lock())
         try:
-            async with lock:  # a pass at least: it is handed on only to the next
-                pass
+            async with lock:
+                yield
         finally:
             if not lock.locked():
                 self._locks.pop(key, None)

@@ -11,6 +11,7 @@ from greenroom.http.describe.mcp import McpEndpoint
 from greenroom.http.describe.mcp_tools import make_tools
 from greenroom.http.describe.openapi import build
 from greenroom.http.describe.reference import Reference
+from greenroom.http.overload.large_work import LargeWork
 from greenroom.http.ports import Answerer
 from greenroom.http.site.docs import docs_pages
 from greenroom.http.site.front import EveryMethod, Page
@@ -23,7 +24,10 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 def discovery_routes(
-    endpoints: Iterable[Endpoint], tools: Iterable[Endpoint], answerer: Answerer
+    endpoints: Iterable[Endpoint],
+    tools: Iterable[Endpoint],
+    answerer: Answerer,
+    large_work: LargeWork,
 ) -> dict[str, Page | EveryMethod]:
     """Return the discovery resources by their paths. None needs a key; tools that read a game do.
 
@@ -31,10 +35,11 @@ def discovery_routes(
         endpoints: the table.
         tools: its rows as tools.
         answerer: the dispatcher that has the tools' rows.
+        large_work: does what takes long.
     """
     document = build(endpoints)
     reference = Reference(document)
-    mcp = McpEndpoint(make_tools(tools, answerer, reference), __version__)
+    mcp = McpEndpoint(make_tools(tools, answerer, reference), __version__, large_work)
     static = {
         "/": welcome_page(),
         "/openapi.json": Static(msgspec.json.encode(document), _JSON),

@@ -56,16 +56,18 @@ class Client:
     def __init__(self, arena: Arena | None = None) -> None:
         self.headers: dict[str, str] = {}
         answerer: Dispatcher | Nobody = Nobody()
+        limits = CallLimits()
         if arena is not None:
             self.headers["x-api-token"] = arena.keys.api_token
             answerer = Dispatcher(
                 arena.world,
                 (*ENDPOINTS, *TOOLS),
-                limits=CallLimits(),
+                limits=limits,
                 metrics=Metrics(),
                 requests_in_flight_max=10,
             )
-        self.endpoint = McpEndpoint(make_tools(TOOLS, answerer, REFERENCE), "1.2.3")
+        tools = make_tools(TOOLS, answerer, REFERENCE)
+        self.endpoint = McpEndpoint(tools, "1.2.3", limits.large_work)
 
     async def send(self, method: str, body: bytes, headers: Mapping[str, str] = {}) -> Answer:
         request = Request(method, "/mcp", "", {**self.headers, **headers}, body, "203.0.113.7")

@@ -1,0 +1,59 @@
+"""Work of several milliseconds in pieces: large bodies and answers, with other tasks in between.
+
+Half-made results take memory that no budget counts. So an address has one at a time, and there are
+`PLACES` for all.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import trio
+
+from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
+from greenroom.http.overload.turns import AddressTurns
+from greenroom.http.steps import Steps, Work
+
+PIECE_BYTES: Final = 256 << 10
+"""Bytes of steps that are done in one go: some 1.5 ms. A single step may have more."""
+PLACES: Final = 32
+"""Results that are half made, each of 4 MiB at most. Further addresses wait in turn."""
+
+Result = TypeVar("Result")
+
+
+class LargeWork:
+    """Does work piece by piece."""
+
+    __slots__ = ("_pieces", "_places", "_turns")
+
+    def __init__(self, turns: AddressTurns) -> None:
+        """Begin with nothing to do.
+
+        Args:
+            turns: of addresses that use much of the processor.
+        """
+        self._turns = turns
+        self._pieces = Pieces()
+        self._places = trio.Semaphore(PLACES)
+
+    async def do(self, key: str, steps: Steps[Result]) -> Result:
+        """Do the steps; return their result. Large work ends with a checkpoint, small has none.
+
+        Args:
+            key: the address for which it is done; see `address_key`.
+            steps: what is below `LARGE_BYTES` is done at once.
+
+        Raises:
+            Exception: what a step raises.
+
+        Cancellation: it is left undone, between two steps.
+        """
+        work = Work(steps)
+        if not work.go_on(LARGE_BYTES):
+            async with self._pieces.hold(key), self._places:
+                is_over = False
+                while not is_over:
+                    is_over = work.go_on(PIECE_BYTES)
+                    await self._turns.pause(key)
+        return work.result
