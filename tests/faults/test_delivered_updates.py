@@ -78,6 +78,9 @@ def test_what_a_poll_has_delivered_stays_delivered_when_the_server_is_stopped(
         for _ in range(2):  # a second time nothing has changed since
             at.begin_again(at.server.stop)
             assert at.waiting() == [3]
+        assert at.poll() == [0, 1, 2, 3]  # without a cursor it tells all again
+        at.begin_again(at.server.stop)  # and nothing but the poll has changed the room
+        assert at.waiting() == []
 
 
 def test_after_a_kill_it_is_as_of_the_last_snapshot_and_nothing_is_lost(
