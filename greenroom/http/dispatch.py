@@ -414,11 +414,7 @@ class Dispatcher:
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
-            steps = route.read(request, query)
-            if size < LARGE_BYTES:
-                read = finish(steps)
-            else:
-                read = await self._large_work.do(address_key(request.address), steps)
+            read = await self._read(route, request, query)
             handle = partial(endpoint.handler, caller, *arguments, *read)
             try:
                 reply = await handle()
@@ -440,16 +436,29 @@ class Dispatcher:
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
-        if turns.is_on and not turns.take(key := address_key(request.address)):
-            await turns.wait(key)  # what is large takes milliseconds to encode
-        if is_engine:
-            made = route.encoder.encode_engine(reply)
-            encoded = await self._large_work.do(address_key(request.address), made)
-        else:
-            encoded = route.encoder.encode(reply)
+        encoded = await self._encode(route, request, reply, is_engine=is_engine)
         if len(encoded) >= ANSWER_BYTES_PER_UNIT:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
+
+    async def _read(self, route: Route, request: Request, query: Query) -> tuple[Any, ...]:
+        """Return the handler's input, of a large body piece by piece."""
+        steps = route.read(request, query)
+        if len(request.body) < LARGE_BYTES:
+            return finish(steps)
+        return await self._large_work.do(address_key(request.address), steps)
+
+    async def _encode(
+        self, route: Route, request: Request, reply: Any, *, is_engine: bool
+    ) -> bytes:
+        """Return a reply's JSON, once its address has a turn."""
+        turns = self._limits.turns
+        if turns.is_on and not turns.take(key := address_key(request.address)):
+            await turns.wait(key)  # what is large takes milliseconds to encode
+        if not is_engine:
+            return route.encoder.encode(reply)
+        steps = route.encoder.encode_engine(reply)
+        return await self._large_work.do(address_key(request.address), steps)
 
     async def _try_again(
         self, refusal: Refused, answers: int, attempt: Callable[[], Awaitable[T]]

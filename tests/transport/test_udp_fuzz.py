@@ -11,10 +11,12 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from realtime_kit import RealtimeKit, open_stage
-from udp_kit import FastClient, fast, udp_socket
+from udp_kit import FastClient, fast, stats, udp_socket
+from waiting import until
 
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ClientMessage, Ping, Pong
+from greenroom.metric_sources import udp_samples
 
 pytestmark = pytest.mark.usefixtures("patient_turns")
 
@@ -157,3 +159,32 @@ async def test_packets_of_every_kind_in_any_order(
                         heard.append(int(told.data))
                 assert sorted(heard) == sorted(attack.arrive)
     assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("number", [1 << 63, (1 << 64) - 1])
+async def test_nobody_spoils_the_count_of_lost_packets_by_a_huge_number(number: int):
+    """Not of their session, nor of the port, nor of those who come after them."""
+    async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
+        async with fast(host) as lane, fast(guest) as other:
+            other.pack(ClientMessage("lost", b"1"))
+            await other.nothing_comes()
+            lane.end._number = number - 1
+            await lane.say(ClientMessage("here", b"1"))
+            assert (await other.hear()).command == "here"
+            assert (await stats(host))["packets_lost"] == 0
+            assert read_lost(stage) == 1
+        await host.connection.aclose()
+        await guest.connection.aclose()
+        await until(lambda: not stage.udp.read_statistics().sessions)
+        assert read_lost(stage) == 1
+
+
+def read_lost(stage: RealtimeKit) -> float:
+    """Return what `/metrics` tells of lost packets."""
+    (lost,) = [
+        sample.value
+        for sample in udp_samples(stage.udp.read_statistics())
+        if sample.name == "greenroom_udp_packets_lost"
+    ]
+    assert isinstance(lost, int)
+    return lost
