@@ -17,6 +17,7 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
+from greenroom.foreign_objects import name_of, plain
 from greenroom.interrupts import is_real_interrupt
 
 Format = Literal["auto", "text", "json"]
@@ -144,18 +145,18 @@ class JsonFormatter(_NodeFormatter):
         trace = _traceback(record)
         if trace:
             error = record.exc_info[1] if record.exc_info else None
-            entry["exception"] = {"type": type(error).__name__, "traceback": trace}
+            entry["exception"] = {"type": name_of(error), "traceback": trace}
         line = msgspec.json.encode(entry).decode()
         return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def _message(record: logging.LogRecord) -> str:
     try:
-        text = record.getMessage()
+        text = plain(record.getMessage())
     except BaseException as error:  # wrong % arguments are a bug, yet no reason to lose it
         if is_real_interrupt(error):
             raise
-        text = f"{record.msg} (with arguments that do not fit)"
+        text = f"{_text_of(record.msg)} (with arguments that do not fit)"
     return _safe(text)
 
 
@@ -174,18 +175,19 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _is_plain(value: object) -> bool:
-    if isinstance(value, int):
+    # a subclass may do anything when it is asked, and `isinstance` asks it
+    if type(value) is int:
         return abs(value) < 1 << 63  # JSON encoders refuse what does not fit 64 bits
-    return value is None or isinstance(value, float)
+    return value is None or type(value) in {bool, float}
 
 
 def _text_of(value: object) -> str:
     try:
-        return str(value)
+        return plain(str(value))
     except BaseException as error:  # logging must not fail because a __str__ does
         if is_real_interrupt(error):
             raise
-        return f"<{type(value).__name__} that cannot be shown>"
+        return f"<{name_of(value)} that cannot be shown>"
 
 
 def _traceback(record: logging.LogRecord) -> str:
@@ -204,7 +206,7 @@ def _format(error: BaseException) -> list[str]:
     except BaseException as failure:
         if is_real_interrupt(failure):
             raise
-        return [f"{type(error).__name__}, whose traceback cannot be shown\n"]
+        return [f"{name_of(error)}, whose traceback cannot be shown\n"]
 
 
 def _safe(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeGuard, TypeVar
 
+from greenroom.foreign_objects import name_of, plain
 from greenroom.interrupts import is_real_interrupt
 
 REFUSAL_CHARACTERS_MAX = 200
@@ -72,11 +73,11 @@ def shown(value: object, show: Callable[[object], str] = repr) -> str:
         show: `repr` or `str`.
     """
     try:
-        return show(value)
+        return plain(show(value))
     except BaseException as error:
         if is_real_interrupt(error):
             raise
-        return f"<{type(value).__name__} that cannot be shown>"
+        return f"<{name_of(value)} that cannot be shown>"
 
 
 def is_said(error: BaseException, kind: type[Said]) -> TypeGuard[Said]:

@@ -35,6 +35,7 @@ from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 from greenroom.behaviour.spelling import describe_unknown, listed, quoted
 from greenroom.behaviour.stats import Stat, Stats, check_declared
+from greenroom.foreign_objects import name_of
 from greenroom.interrupts import is_real_interrupt
 
 ANY = "*"
@@ -265,7 +266,7 @@ def _import_failure(error: BaseException, module_name: str) -> str:
     """Return what is wrong, and in which line of the studio's files."""
     if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
         return f"there is no module {error.name}; behaviours_dir is where it is looked for first"
-    text = f"{type(error).__name__}: {shown(error, str)}"
+    text = f"{name_of(error)}: {shown(error, str)}"
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is this module's
     files = [frame for frame in frames if "importlib" not in frame.filename]
     return f"{text} ({files[-1].filename}, line {files[-1].lineno})" if files else text

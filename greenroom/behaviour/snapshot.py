@@ -9,6 +9,7 @@ import msgspec
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import StartTimer
 from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch, is_said, shown
+from greenroom.foreign_objects import name_of
 from greenroom.interrupts import is_real_interrupt
 
 STATE_BYTES_MAX = 256 * 1024
@@ -44,7 +45,7 @@ def encode_snapshot(
     except BaseException as error:
         if is_real_interrupt(error):
             raise
-        name, text = type(behaviour).__name__, shown(error, str)
+        name, text = name_of(behaviour), shown(error, str)
         raise BadBehaviour(f"the state of {name} cannot be written down: {text}") from error
     if len(encoded) > STATE_BYTES_MAX:
         raise TooMuch(f"a room's state may have {STATE_BYTES_MAX} bytes, this has {len(encoded)}")
@@ -66,7 +67,7 @@ def read_state(behaviour: RoomBehaviour[Any], snapshot: BehaviourSnapshot) -> An
     Raises:
         BadBehaviour: it cannot be read.
     """
-    name, version = type(behaviour).__name__, snapshot.state_version
+    name, version = name_of(behaviour), snapshot.state_version
     try:
         if version == behaviour.state_version:
             return msgspec.msgpack.decode(snapshot.state, type=behaviour.state_type)

@@ -39,6 +39,7 @@ from greenroom.actors.kernel.timers import (
     BeforeTimer,
     TimerQueue,
 )
+from greenroom.foreign_objects import describe_error
 from greenroom.interrupts import is_real_interrupt
 from greenroom.supervisors.policy import RestartBudget
 from greenroom.supervisors.tree import ACTORS, TreeNode
@@ -366,7 +367,7 @@ class DynamicSupervisor(Generic[Role]):
 
     def report(self, cell: Cell[Any], what: str, error: BaseException) -> None:
         """Log a crash; see `CellHost.report`."""
-        _logger.error("%s crashed at %s", cell.label, what, exc_info=error)
+        _logger.error("%s crashed at %s", cell.label, what, exc_info=describe_error(error))
 
     def _may_try_again(self, cell: Cell[Role]) -> bool:
         """Return whether an actor that was given up has rested for the whole window.

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGES = ("behaviour", "client", "contract", "fastlane")
 """The packages of `greenroom` that the client library consists of."""
-MODULES = ("__init__.py", "interrupts.py", "py.typed")
+MODULES = ("__init__.py", "foreign_objects.py", "interrupts.py", "py.typed")
 """Its other files: the version, what `behaviour` imports, and the mark of types."""
 
 

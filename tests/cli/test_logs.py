@@ -167,6 +167,38 @@ def test_no_record_can_make_the_formatter_fail(log_format: logs.Format) -> None:
     stream.getvalue().encode()
 
 
+class Loud(BaseException):
+    """Raised by whatever is asked of a hostile object."""
+
+
+def shout(*_: object) -> Any:
+    raise Loud
+
+
+HOSTILE = {
+    "a text": type("T", (str,), dict.fromkeys(("__len__", "__str__", "encode"), shout))("x"),
+    "a number": type("N", (int,), dict.fromkeys(("__abs__", "__str__", "__format__"), shout))(3),
+    "a mute object": type("O", (), dict.fromkeys(("__str__", "__repr__"), shout))(),
+    "one without a class": type("O", (), {"__class__": property(shout), "__str__": shout})(),
+    "one of a class without a name": type("M", (type,), {"__name__": property(shout)})(
+        "O", (), {"__str__": shout}
+    )(),
+}
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_objects_of_somebody_elses_are_logged_whatever_they_do(
+    log_format: logs.Format, name: str
+) -> None:
+    stream, value = configured(log_format), HOSTILE[name]
+    logger = logging.getLogger("x")
+    logger.error(value)
+    logger.error("%s and %r", value, value)
+    logger.error("extra", extra={"a": value})
+    assert len(stream.getvalue().splitlines()) == 3
+
+
 def test_the_format_follows_the_terminal() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -29,6 +29,7 @@ from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 from greenroom.behaviour.stats import Stats
+from greenroom.foreign_objects import describe_error
 
 RETRY_SECONDS = 2.0
 """When a result is tried again that could not be written."""
@@ -155,7 +156,12 @@ class BehaviourService:
         if outcome:
             more += f"; {outcome}"
         _logger.error(
-            "behaviour of room %s: %s; with %s%s", room_id, error, said, more, exc_info=error
+            "behaviour of room %s: %s; with %s%s",
+            room_id,
+            error,
+            said,
+            more,
+            exc_info=describe_error(error),
         )
 
     def run(self, room_id: str, work: Run) -> None:

@@ -23,6 +23,7 @@ from greenroom.behaviour import JobFailed
 from greenroom.behaviour.effects import Run
 from greenroom.behaviour.errors import shown
 from greenroom.behaviour.runner import Watch
+from greenroom.foreign_objects import describe_error, is_showable, list_leaves, name_of
 from greenroom.interrupts import is_real_interrupt
 
 JOBS_MAX = 1_000
@@ -153,16 +154,17 @@ def _failed(error: BaseException) -> JobFailed:
     """Log how a job failed, and say it; a real ^C is raised again."""
     if is_real_interrupt(error):
         raise error
-    _logger.error("a behaviour's job failed", exc_info=error)
+    _logger.error("a behaviour's job failed", exc_info=describe_error(error))
     return JobFailed(shown(error))
 
 
 def _failed_group(group: BaseExceptionGroup[BaseException]) -> JobFailed:
     """Do the same for what tasks of a job have raised; that they were cancelled is raised again."""
-    cancelled, mine = group.split(trio.Cancelled)
-    failed = JobFailed("cancelled") if mine is None else _failed(mine)
-    if cancelled is not None:
-        raise cancelled
+    leaves = list_leaves(group)
+    cancelled = [leaf for leaf in leaves if type(leaf) is trio.Cancelled]
+    failed = JobFailed("cancelled") if len(cancelled) == len(leaves) else _failed(group)
+    if cancelled:
+        raise BaseExceptionGroup("cancelled", cancelled)
     return failed
 
 
@@ -172,6 +174,10 @@ async def _begun(work: Run) -> object:
         return await work.job()
     finally:
         _IS_JOB.reset(before)
+
+
+class UnshowableError(Exception):
+    """A task of a job has raised what cannot even be looked at."""
 
 
 class _Spawned(trio.abc.Instrument):
@@ -187,8 +193,19 @@ class _Spawned(trio.abc.Instrument):
 
 
 async def _watched_task(task: Coroutine[Any, Any, object], watch: Watch) -> object:
-    """Be a coroutine: trio looks into what its tasks are."""
-    return await _watched(task, watch)
+    """Be a coroutine: trio looks into what its tasks are.
+
+    trio shows what a task raises, and ends the whole run where that fails. So such an error is
+    replaced.
+    """
+    try:
+        return await _watched(task, watch)
+    except trio.Cancelled:
+        raise
+    except BaseException as error:
+        if is_showable(error):
+            raise
+        raise UnshowableError(f"{name_of(error)} that cannot be shown") from None
 
 
 @types.coroutine

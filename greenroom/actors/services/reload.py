@@ -10,6 +10,7 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.room.studio_messages import ReloadBehaviour, Reloaded
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.behaviour import BehaviourBug
+from greenroom.behaviour.errors import shown
 
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
@@ -62,7 +63,7 @@ class Reloader:
         try:
             self._studio.reload()
         except BehaviourBug as error:
-            why = str(error)  # the line itself says it, not only the end of a long stack
+            why = shown(error, str)  # the line itself says it, not only the end of a long stack
             _logger.exception("behaviours stay as they were: %s", why)
             return
         room_ids = list(self._studio.rooms.iterate_keys())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
 
+from greenroom.actors.services import jobs
 from greenroom.actors.services.jobs import JOBS_AT_ONCE, JOBS_MAX, ROOM_JOBS_MAX, Jobs
 from greenroom.behaviour import JobFailed
 from greenroom.behaviour.effects import Run
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
+from greenroom.logs import CountingHandler, JsonFormatter, TextFormatter
 
 SECONDS_MAX = 30.0
 TOO_LATE = JobFailed("took longer than 30 s")
@@ -165,6 +170,66 @@ async def test_whatever_a_job_raises_is_its_room_s_alone(autojump_clock):
         heard = dict(desk.told)
         for job, said in jobs.items():
             assert said in str(heard[job.__name__])
+
+
+class Loud(BaseException):
+    """Raised by whatever is asked of a hostile object."""
+
+
+def shout(*_: object) -> Any:
+    raise Loud
+
+
+Nameless = type("Nameless", (type,), {"__name__": property(shout), "__module__": property(shout)})
+Text = type("Text", (str,), dict.fromkeys(("__len__", "__str__", "__format__", "encode"), shout))
+Group = type("Group", (BaseExceptionGroup,), {"split": shout, "derive": shout})
+HOSTILE: dict[str, Callable[[], BaseException]] = {
+    "an error of a class without a name": Nameless("Error", (Exception,), {}),
+    "an error that is neither true nor false": type("E", (Exception,), {"__bool__": shout}),
+    "an error without attributes": type("E", (Exception,), {"__getattribute__": shout}),
+    "an error without a class": type("E", (Exception,), {"__class__": property(shout)}),
+    "an error that is mute": type("E", (Exception,), {"__str__": shout, "__repr__": shout}),
+    "an error that says what cannot be read": type(
+        "E", (Exception,), dict.fromkeys(("__str__", "__repr__"), lambda _: Text("x"))
+    ),
+    "a group that cannot be split": lambda: Group("g", [GeneratorExit(), Loud()]),
+}
+
+
+@pytest.fixture(params=[TextFormatter, JsonFormatter])
+def logged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """The log of jobs, as a server has it; handlers of the tests would not stand such errors."""
+    stream, logger = io.StringIO(), logging.Logger("jobs")  # noqa: LOG001 (nobody else hears of it)
+    handler = CountingHandler(stream)
+    handler.setFormatter(request.param())
+    logger.addHandler(handler)
+    monkeypatch.setattr(jobs, "_logger", logger)
+    return stream
+
+
+@pytest.mark.usefixtures("signals_as_a_server_has_them")
+@pytest.mark.parametrize("where", ["in the job", "in a task of it"])
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_errors_that_do_harm_when_they_are_looked_at_are_their_room_s_alone(
+    autojump_clock, logged: io.StringIO, name: str, where: str
+):
+    async def job() -> None:
+        error = HOSTILE[name]()
+        raise error
+
+    async def parent() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(job)
+
+    async with at_work() as desk:
+        desk.start(job if where == "in the job" else parent, "hostile")
+        desk.start(one, "other")
+        await trio.sleep(2)
+        heard = dict(desk.told)
+        assert isinstance(heard["hostile"], JobFailed)
+        assert heard["other"] == 1
+    assert "a behaviour's job failed" in logged.getvalue()
 
 
 async def test_jobs_that_raise_worse_when_they_are_given_up_end_nobody_else(autojump_clock):
