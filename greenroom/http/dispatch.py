@@ -424,7 +424,8 @@ class Dispatcher:
                 tenure.check()
         except Exception as error:
             if isinstance(error, Refused):
-                await world.confirm(error)
+                who = caller.player_id if isinstance(caller, PlayerCaller) else vouched
+                await world.confirm(error, who)
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
             if not vouched and _is_counted_anew(error):

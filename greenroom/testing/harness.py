@@ -486,6 +486,9 @@ class RoomHarness(Generic[State]):
         for event in result.events:
             actor.apply(event)
             self.events.append(event_of(event))  # type: ignore[arg-type]  # a room's are entries
+        for act in actor.put_off:
+            act()
+        actor.put_off = ()
         if result.once_durable is not None:
             result.once_durable()
         return result.reply

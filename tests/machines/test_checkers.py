@@ -41,7 +41,7 @@ from greenroom.actors.room.rules.events import (
     UpdatesSent,
 )
 from greenroom.actors.seating.invite_index import InviteIndex
-from greenroom.actors.seating.seats import SeatIndex, SeatTable
+from greenroom.actors.seating.seats import SeatChanges, SeatIndex, SeatTable
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.loaders import RoomLoader
 from greenroom.actors.world.seats import Seats
@@ -178,10 +178,11 @@ def a_seat_is_not_claimed(patch: Patch) -> None:
     patch.setattr(Seats, "claim", claim)
 
 
-def nobody_is_put_out_of_a_second_seat(patch: Patch) -> None:
-    def note(*args: Any, **fields: Any) -> list[int]:
-        sound(*args, **fields)
-        return []
+def a_seat_is_free_before_that_is_durable(patch: Patch) -> None:
+    def note(self: SeatIndex[Any], key: str, *args: Any, **fields: Any) -> SeatChanges:
+        noted = sound(self, key, *args, **fields)
+        self.free(key, noted.left)
+        return noted
 
     sound = SeatIndex.note
     patch.setattr(SeatIndex, "note", note)
@@ -435,7 +436,7 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     a_tally_is_kept: "tallies were left behind",
     nobody_minds_a_second_seat: "two seats in what is durable",
     a_seat_is_not_claimed: "two seats in what is durable",
-    nobody_is_put_out_of_a_second_seat: "two seats in what is durable",
+    a_seat_is_free_before_that_is_durable: "two seats in what is durable",
     a_room_has_more_seats_than_it_was_opened_with: "holds more than it may",
     a_room_has_fewer_seats_after_a_restart: "holds more than it may",
     the_host_leaves_and_nobody_follows: "and should be",

@@ -127,7 +127,6 @@ async def _move(world: World, player_id: int, shard: int) -> None:
     await world.players.move(player_id, MovePlayer(shard), shard)
     if not is_here:
         world.player_index.forget_departures((player_id,))
-        world.rooms.index.forget_freeings((player_id,))
 
 
 async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Refused]) -> bool:

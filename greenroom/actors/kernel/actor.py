@@ -53,6 +53,9 @@ class Actor(Generic[Role]):
     handlers: ClassVar[Mapping[type[Command[Any, Any]], Handler]] = {}
     timers: ActorTimers
     """Commands to oneself, later; set by the kernel before `on_start`."""
+    put_off: tuple[Callable[[], None], ...] = ()
+    """Set by `apply`: called once the events of this turn are durable, and never if they are lost.
+    They may not wait."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the class's handlers and check their annotations."""

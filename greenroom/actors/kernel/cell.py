@@ -363,6 +363,10 @@ class Cell(Generic[Role]):
             batch = durability.submit(self, events)
             if not batch.settled:  # background events are, while an earlier change is in flight
                 self._batch = batch
+            if actor.put_off:
+                for act in actor.put_off:
+                    batch.follow(self, partial(self._follow, act))
+                actor.put_off = ()
             if follow is not None:
                 batch.follow(self, partial(self._follow, follow))
         elif follow is not None:

@@ -31,7 +31,7 @@ class Refused(ActorError):
     hint: str | None = None
     """Says what to do in this one case; None where the text says all, or decides the hint."""
     tells_seat: ClassVar[bool] = False
-    """True if the refusal tells where a player sits, or does not. That may not be durable yet."""
+    """True if the refusal tells that the caller has a seat. That may not be durable yet."""
 
     def __init__(self, text: str | None = None) -> None:
         """Refuse with the class's constant text, or with the text given."""

@@ -133,7 +133,7 @@ class LobbyActor(Actor[LobbyRole]):
         """Enter the index."""
         if self._state is not None:
             self._hold(self._state)
-            self._show(self._state)
+            self._index.free(self._state.lobby_id, self._show(self._state))
 
     def on_stop(self) -> None:
         """Leave the index, and stop counting what the lobby holds."""
@@ -159,7 +159,8 @@ class LobbyActor(Actor[LobbyRole]):
         assert event.sequence == self._lobby.version, "an entry is missing, or comes twice"
         assert len(self._lobby.members) <= self._lobby.max_players, "a seat too many"
         self._index.note_changed((event.key,))
-        self._show(self._lobby)
+        if left := self._show(self._lobby):
+            self.put_off += (partial(self._index.free, event.key, left),)
 
     def _hold(self, lobby: Lobby) -> None:
         """Begin to count what the lobby holds."""
@@ -198,10 +199,12 @@ class LobbyActor(Actor[LobbyRole]):
         now = self._clock.now()
         self._behaviours.rehearse(rules.plan_room(lobby, command, members, behaviour, now))
 
-    def _show(self, lobby: Lobby) -> None:
-        """Bring the index up to date."""
-        for player_id in self._index.show(lobby):
+    def _show(self, lobby: Lobby) -> frozenset[int]:
+        """Bring the index up to date; return whose seats are to be freed."""
+        elsewhere, left = self._index.show(lobby)
+        for player_id in elsewhere:
             self.timers.start(f"put out {player_id}", 0.0, PutOutOfLobby(player_id, "left"))
+        return left
 
     def _make_entries(self, events: Iterable[LobbyEvent]) -> tuple[JournalEntry, ...]:
         lobby, shard = self._lobby, self._shard

@@ -7,7 +7,7 @@ from greenroom.actors.lobby.messages import LobbyListing
 from greenroom.actors.lobby.state import Lobby
 from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.seating import invites
-from greenroom.actors.seating.seats import Place, SeatIndex, SeatTable
+from greenroom.actors.seating.seats import Place, SeatChanges, SeatIndex, SeatTable
 
 
 class LobbyIndex(SeatIndex[LobbyListing]):
@@ -46,12 +46,8 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         self._created_us = max(self._created_us + 1, int(seconds * 1_000_000))
         return self._created_us
 
-    def show(self, lobby: Lobby) -> list[int]:
-        """Take note of a lobby as it is now; called by its actor.
-
-        Returns:
-            The members who must be put out: see `SeatIndex.note`.
-        """
+    def show(self, lobby: Lobby) -> SeatChanges:
+        """Take note of a lobby as it is now; called by its actor."""
         lobby_id = lobby.lobby_id
         if lobby.room_id is not None and lobby.is_active:
             self._rooms[lobby_id] = lobby.room_id

@@ -81,14 +81,12 @@ class NotInAnyLobby(Refused):
     """The player is in no lobby: for the calls leave, players and heartbeat."""
 
     text = "You are not in any matchmaking lobby"
-    tells_seat = True
 
 
 class NotInLobby(Refused):
     """The player is in no lobby: for the calls remove, start, kick, stop and password."""
 
     text = "You are not in a matchmaking lobby"
-    tells_seat = True
 
 
 # Members among themselves.

@@ -171,7 +171,7 @@ class RoomActor(Actor[RoomRole]):
         if self._state is not None:
             presence.restart_clocks(self._state, self._clock.now())
             self._hold(self._state)
-            self._show(self._state)
+            self._index.free(self._state.room_id, self._show(self._state))
 
     def on_stop(self) -> None:
         """Leave the index, and stop counting what the room holds."""
@@ -195,8 +195,8 @@ class RoomActor(Actor[RoomRole]):
         assert event.sequence == self._room.version, "an entry is missing, or comes twice"
         assert len(self._room.members) <= self._room.max_players, "a seat too many"
         self._index.note_changed((event.key,))
-        if not isinstance(happened, _QUIET):
-            self._show(self._room)
+        if not isinstance(happened, _QUIET) and (left := self._show(self._room)):
+            self.put_off += (partial(self._index.free, event.key, left),)
 
     def _hold(self, room: Room) -> None:
         """Begin to count what the room holds."""
@@ -222,15 +222,16 @@ class RoomActor(Actor[RoomRole]):
         if self._holding is not None:
             self._holding.admit(more_bytes)
 
-    def _show(self, room: Room) -> None:
-        """Bring the index and the clock's timer up to date."""
-        for player_id in self._index.show(room):
+    def _show(self, room: Room) -> frozenset[int]:
+        """Bring the index and the clock's timer up to date; return whose seats are to be freed."""
+        changes = self._index.show(room)
+        for player_id in changes.elsewhere:
             self.timers.start(f"put out {player_id}", 0.0, PutOut(player_id, "left"))
         self._set_clock(room)
+        return changes.left
 
     def _set_clock(self, room: Room) -> None:
-        due = presence.next_look(room, self._limits)
-        if due is None:
+        if (due := presence.next_look(room, self._limits)) is None:
             self.timers.stop(_CLOCK)
         else:
             self.timers.start(_CLOCK, max(1.0, float(due - self._clock.now())), LookAtClock())

@@ -7,7 +7,7 @@ from greenroom.actors.room.messages import RoomListing
 from greenroom.actors.room.rules import views
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.seating import invites
-from greenroom.actors.seating.seats import Place, SeatIndex, SeatTable
+from greenroom.actors.seating.seats import Place, SeatChanges, SeatIndex, SeatTable
 
 
 class RoomIndex(SeatIndex[RoomListing]):
@@ -39,9 +39,11 @@ class RoomIndex(SeatIndex[RoomListing]):
         """Enter a room that a lobby has become, before its actor is there.
 
         Its entry is on its way to the journal, from which the actor will be loaded. Its members sit
-        in it from now on.
+        in it from now on, no longer in the lobby.
         """
         self._expected[room.room_id] = None
+        for player_id in room.members:
+            self._table.free(player_id, ("lobby", room.lobby_id or ""))
         self._note(room)
 
     def is_expected(self, room_id: str) -> bool:
@@ -52,12 +54,8 @@ class RoomIndex(SeatIndex[RoomListing]):
         """Return the rooms whose first actor has not come up yet."""
         return list(self._expected)
 
-    def show(self, room: Room) -> list[int]:
-        """Enter a room as it is now; called by its actor.
-
-        Returns:
-            The members who must be put out: see `SeatIndex.note`.
-        """
+    def show(self, room: Room) -> SeatChanges:
+        """Enter a room as it is now; called by its actor."""
         self._expected.pop(room.room_id, None)
         return self._note(room)
 
@@ -73,14 +71,14 @@ class RoomIndex(SeatIndex[RoomListing]):
         """Forget whether the room takes the player for offline."""
         self._offline.discard(player_id)
 
-    def _note(self, room: Room) -> list[int]:
+    def _note(self, room: Room) -> SeatChanges:
         if room.lobby_id is not None:
             self._lobbies[room.room_id] = room.lobby_id
             self._rooms[room.lobby_id] = room.room_id
         shown = invites.view_invites(room.invites, self.kind, room.room_id, room.room_name)
         self.invites.show(room.room_id, shown)
         listing = views.view_listing(room)
-        elsewhere = self.note(
+        noted = self.note(
             room.room_id,
             room.game_id,
             room.members,
@@ -89,11 +87,11 @@ class RoomIndex(SeatIndex[RoomListing]):
             ended_at=room.ended_at,
         )
         for member in room.members.values():
-            if member.is_online or member.player_id in elsewhere:
+            if member.is_online or member.player_id in noted.elsewhere:
                 self._offline.discard(member.player_id)
             else:
                 self._offline.add(member.player_id)
-        return elsewhere
+        return noted
 
 
 def _place(listing: RoomListing) -> Place | None:

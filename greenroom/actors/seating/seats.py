@@ -1,8 +1,9 @@
 """Seats, and places that are open to join: what the indexes of rooms and lobbies share.
 
 Room and lobby actors keep it up to date as they start and change. It is derived, never the truth
-(rosters are). An actor that crashes leaves its entries until it is back, so that nobody takes a
-second seat meanwhile.
+(rosters are). A seat is taken at once, and freed when it is durable that the player has left. Until
+then a crash, or a database that refuses the change, would bring the player back. An actor that
+crashes leaves its entries until it is back, so that nobody takes a second seat meanwhile.
 """
 
 from __future__ import annotations
@@ -20,20 +21,14 @@ SeatKind = Literal["room", "lobby"]
 Listing = TypeVar("Listing")
 
 
-FREED_MAX: Final = 65_536
-"""Players whose last seat may not be freed durably yet. So many do not fit into one queue of
-changes: whoever was there before them stands for certain."""
-
-
 class SeatTable:
     """The one seat of each player: the room or the lobby whose roster they are in."""
 
-    __slots__ = ("_freed", "_seats")
+    __slots__ = ("_seats",)
 
     def __init__(self) -> None:
         """Start with everybody standing."""
         self._seats: dict[int, tuple[SeatKind, str]] = {}
-        self._freed: dict[int, object] = {}
 
     def find(self, player_id: int) -> tuple[SeatKind, str] | None:
         """Return the kind and key of a player's seat, None if there is none."""
@@ -47,24 +42,6 @@ class SeatTable:
         """Forget a seat, if it is still the player's."""
         if self._seats.get(player_id) == seat:
             del self._seats[player_id]
-            self._freed.pop(player_id, None)
-            self._freed[player_id] = object()
-            if len(self._freed) > FREED_MAX:
-                del self._freed[next(iter(self._freed))]
-
-    def find_freeing(self, player_id: int) -> object | None:
-        """Return what stands for the freeing of a player's last seat; None if it is durable."""
-        return self._freed.get(player_id)
-
-    def forget_freeings(self, player_ids: Iterable[int]) -> None:
-        """Forget what was freed of players who are another node's now."""
-        for player_id in player_ids:
-            self._freed.pop(player_id, None)
-
-    def note_durable(self, player_id: int, freeing: object) -> None:
-        """Note that a freeing is durable."""
-        if self._freed.get(player_id) is freeing:
-            del self._freed[player_id]
 
 
 class Place(NamedTuple):
@@ -76,6 +53,16 @@ class Place(NamedTuple):
     key: str
     folded_name: str
     """The name, case folded, to be searched."""
+
+
+class SeatChanges(NamedTuple):
+    """The seats that are not as the roster of a room or lobby is now."""
+
+    elsewhere: list[int]
+    """Members who have a seat elsewhere already: they must be put out of this one. It comes to that
+    only when a departure was lost that the other never knew of."""
+    left: frozenset[int]
+    """Players who have left. They keep their seats until `SeatIndex.free`."""
 
 
 class _Known(msgspec.Struct, Generic[Listing], frozen=True):
@@ -113,18 +100,6 @@ class SeatIndex(Generic[Listing]):
         """Return the one that a player has a seat in."""
         seat = self._table.find(player_id)
         return seat[1] if seat is not None and seat[0] == self.kind else None
-
-    def find_freeing(self, player_id: int) -> object | None:
-        """See `SeatTable.find_freeing`."""
-        return self._table.find_freeing(player_id)
-
-    def forget_freeings(self, player_ids: Iterable[int]) -> None:
-        """See `SeatTable.forget_freeings`."""
-        self._table.forget_freeings(player_ids)
-
-    def note_durable(self, player_id: int, freeing: object) -> None:
-        """See `SeatTable.note_durable`."""
-        self._table.note_durable(player_id, freeing)
 
     def list_keys(self) -> list[str]:
         """Return all of them, active or just ended."""
@@ -198,7 +173,7 @@ class SeatIndex(Generic[Listing]):
         listing: Listing,
         place: Place | None,
         ended_at: int | None,
-    ) -> list[int]:
+    ) -> SeatChanges:
         """Take note of one as it is now.
 
         Args:
@@ -208,24 +183,24 @@ class SeatIndex(Generic[Listing]):
             listing: what anybody may see of it.
             place: where it is listed; None while nobody can join.
             ended_at: when it ended (Unix seconds); None while it has not.
-
-        Returns:
-            The members who have a seat elsewhere already: they must be put out of this one. It
-            comes to that only when a departure was lost that the other never knew of.
         """
         before = self._known.get(key)
         shown = listing if ended_at is None else None
         now = _Known(game_id, frozenset(player_ids), shown, place)
         self._known[key] = now
         self._list(before, now)
-        if before is not None:
-            self._leave(key, before.player_ids - now.player_ids)
+        left = frozenset[int]() if before is None else before.player_ids - now.player_ids
         if ended_at is not None:
             self._ended[key] = ended_at
         else:  # it may seem to have ended, and be back: the database refused its end
             self._ended.pop(key, None)
         seat = (self.kind, key)
-        return [i for i in now.player_ids if not self._table.take(i, seat)]
+        return SeatChanges([i for i in now.player_ids if not self._table.take(i, seat)], left)
+
+    def free(self, key: str, player_ids: Iterable[int]) -> None:
+        """Free the seats of players who have left one, now that this is durable."""
+        known = self._known.get(key)
+        self._leave(key, (i for i in player_ids if known is None or i not in known.player_ids))
 
     def forget(self, key: str) -> None:
         """Forget one that left memory, and free its seats."""

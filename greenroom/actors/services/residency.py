@@ -178,7 +178,7 @@ def _put_out(  # noqa: PLR0917 - who, where, and where to note it
     place.directory.run_now(key, command)
     seat = f"{place.loader.kind} {key} of shard {shard}"
     what = f"player {player_id} sat in {seat}, and lives in {home}"
-    found.note("seat", what, is_mended=place.seats.find_seat(player_id) != key)
+    found.note("seat", what, is_mended=player_id not in place.seats.get_members(key))
 
 
 async def _read_homes(world: World, player_ids: Collection[int]) -> dict[int, int]:

@@ -201,7 +201,6 @@ class ShardKeeper:
         world.friendships.directory.discard_shard(shard)
         world.games.discard_shard(shard)
         world.player_index.forget_departures(player_ids)
-        world.rooms.index.forget_freeings(player_ids)
         boards = world.leaderboards
         for game_id in game_ids:
             (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -12,12 +13,20 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.kernel.errors import CommitUnsettled, Moved, Refused, StorageUnavailable
+from greenroom.actors.kernel.errors import (
+    ActorStopped,
+    CommitUnsettled,
+    Moved,
+    Refused,
+    StorageUnavailable,
+)
 from greenroom.actors.kernel.shard_ownership import Ownership, Tenure, TenureOfSeveral
 from greenroom.actors.kernel.shards import partition_named
+from greenroom.actors.lobby.messages import ReadLobbyStatus
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
+from greenroom.actors.room.messages import DescribeRoom
 from greenroom.actors.world.audit import Audit
 from greenroom.actors.world.departures import Departures
 from greenroom.actors.world.friendships import Friendships
@@ -114,30 +123,27 @@ class World(msgspec.Struct, kw_only=True):
     """Gets more of the plans of which this node lacks something; returns whether it lacked any.
     Whoever was refused should then try again."""
 
-    async def confirm(self, refusal: Refused) -> None:
-        """Wait until what a refusal tells is durable. Cancellation just ends the wait.
+    async def confirm(self, refusal: Refused, player_id: int) -> None:
+        """Wait until a seat that a refusal tells of is durable. Cancellation just ends the wait.
 
-        Actors wait for themselves. But nobody asks a room for a player who has no seat: who was put
-        out of one must not hear of it before that is durable.
-
-        Raises:
-            StorageUnavailable: it is not known in time.
-        """
-        if refusal.tells_seat:
-            await self.wait_durable()
-
-    async def confirm_no_seat(self, player_id: int) -> None:
-        """Wait until it is durable that a player has left their last seat; else return at once.
+        Actors wait for themselves. But nobody has asked the room or lobby of the seat. It may have
+        crashed before the seat was stored, and then the player has none when it is back.
 
         Raises:
-            StorageUnavailable: it is not known in time.
-
-        Cancellation just ends the wait.
+            StorageUnavailable: it is not known in time, or the player has no seat any more.
+            ActorUnavailable: it could not be found out.
         """
-        freeing = self.rooms.index.find_freeing(player_id)
-        if freeing is not None:
-            await self.wait_durable()
-            self.rooms.index.note_durable(player_id, freeing)
+        if not refusal.tells_seat:
+            return
+        await self.wait_durable()
+        room_id, lobby_id = self.seats.find_room(player_id), self.seats.find_lobby(player_id)
+        with suppress(ActorStopped):
+            if room_id is not None:
+                await self.rooms.directory.get_ref(room_id).ask(DescribeRoom())
+            elif lobby_id is not None:
+                await self.lobbies.directory.get_ref(lobby_id).ask(ReadLobbyStatus(player_id))
+        if (room_id or lobby_id) is not None and not self.seats.is_seated(player_id):
+            raise StorageUnavailable(f"player {player_id} has no seat any more")
 
     async def wait_durable(self) -> None:
         """Wait until all changes so far are durable. Cancellation just ends the wait.

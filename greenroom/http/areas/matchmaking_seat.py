@@ -48,7 +48,6 @@ async def current(caller: PlayerCaller) -> LobbyCurrentReply:
     """See the lobby, and after the start the room that it has become."""
     found = await read_lobby(caller.world, caller.player_id)
     if found is None:
-        await caller.world.confirm_no_seat(caller.player_id)
         return LobbyCurrentReply(
             in_matchmaking=False,
             matchmaking=None,

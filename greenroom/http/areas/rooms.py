@@ -232,7 +232,6 @@ async def current(caller: PlayerCaller) -> RoomCurrentReply:
         room = caller.world.rooms.directory.get_ref(room_id)
         status = await room.ask(ReadCurrent(caller.player_id))
     if status is None:
-        await caller.world.confirm_no_seat(caller.player_id)
         return RoomCurrentReply(
             in_room=False,
             room=None,

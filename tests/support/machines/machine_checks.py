@@ -56,7 +56,7 @@ class WorldChecks:
                     self._sound(place, cell, state)
                     seats += state.members if _is_seated(state) else []
         twice = [player_id for player_id, count in Counter(seats).items() if count > 1]
-        assert not twice or self.ledger.departures_may_be_lost, f"players {twice} have two seats"
+        assert not twice, f"players {twice} have two seats"
         self._index()
         self._pairs()
         self._held()
@@ -94,21 +94,27 @@ class WorldChecks:
         _same(cell.label, told(state), expected(model))
 
     def _index(self) -> None:
-        """Check that the table of seats says what rosters say, where a roster is in memory."""
-        world, loose = self.machine.world, self.ledger.departures_may_be_lost
+        """Check that the table of seats says what rosters say, where a roster is in memory.
+
+        Whoever has left keeps the seat until that is durable.
+        """
+        world = self.machine.world
         rosters: dict[Key, Room | Lobby] = {}
+        settled: set[Key] = set()
         for kind in ("room", "lobby"):
             for cell in self.machine.cells(kind):
                 state = _state(cell)
                 if state is not None:
                     rosters[kind, cell.key] = state
+                    if cell.in_flight is None:
+                        settled.add((kind, cell.key))
         for key, state in rosters.items():
             for player_id in state.members if _is_seated(state) else ():
                 seat = world.rooms.index._table.find(player_id)
-                assert loose or seat == key, f"{player_id} is in {key}, the index says {seat}"
+                assert seat == key, f"{player_id} is in {key}, the index says {seat}"
         for player_id in world.rooms.index._table._seats:
             seat = world.rooms.index._table.find(player_id)
-            if seat in rosters:
+            if seat in settled:
                 state = rosters[seat]
                 assert _is_seated(state), f"{player_id} has a seat in {seat}, which has none"
                 assert player_id in state.members, f"{player_id} is not in {seat}"
@@ -119,7 +125,6 @@ class WorldChecks:
         """Let everything come to rest, and check that it stands as the ledger says."""
         self.machine.rest()
         ledger, world = self.ledger, self.machine.world
-        ledger.departures_may_be_lost = False
         ledger.check_seats()
         for place in ledger.places.values():
             if not place.is_over:

@@ -116,9 +116,6 @@ class Ledger:
         self.actions_sent: set[str] = set()
         self.void: set[bytes] = set()
         """Marks of calls that were told that they came to nothing."""
-        self.departures_may_be_lost = False
-        """True if a player may have two seats for a moment: the database has refused a departure
-        that was seen already, or a crash has undone it. `WorldChecks` sets it back."""
         self.problems: list[AssertionError] = []
 
     # What the world is asked for.
@@ -162,8 +159,7 @@ class Ledger:
                 if place is not None:
                     place.check()
             self._take_turn(events)
-            if not self.departures_may_be_lost:
-                self.check_seats()
+            self.check_seats()
         except AssertionError as problem:
             self.problems.append(problem)
 

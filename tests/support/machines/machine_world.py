@@ -352,7 +352,6 @@ class MachineWorld:
             return
         actor = found[number % len(found)]
         if is_half_way:
-            self.ledger.departures_may_be_lost = True
             vars(actor)["apply"] = exploding(type(actor).apply.__get__(actor), turns)
         else:
             vars(actor)["handlers"] = Mined(type(actor).handlers, turns)
@@ -368,7 +367,6 @@ class MachineWorld:
     def refuse(self) -> None:
         """Let the database refuse the change that has waited longest."""
         if self.store.pending:
-            self.ledger.departures_may_be_lost = True
             self.run(lambda: self._do(self.store.refuse_first))
 
     def close_gate(self) -> None:

@@ -90,21 +90,18 @@ class NotInAnyRoom(Refused):
     """The player is in no room: for the calls players, leave, password and pending."""
 
     text = "You are not in any room"
-    tells_seat = True
 
 
 class PlayerNotInAnyRoom(Refused):
     """The player is in no room: for the calls heartbeat, actions and updates."""
 
     text = "Player is not in any room"
-    tells_seat = True
 
 
 class NotInAnyGameRoom(Refused):
     """The player is in no room: for the calls stop and kick."""
 
     text = "You are not in any game room"
-    tells_seat = True
 
 
 # Members among themselves.

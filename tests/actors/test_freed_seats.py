@@ -1,0 +1,297 @@
+"""Seats of players who have left: theirs until that is durable, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+from world_kit import Arena, identify, open_arena, register
+
+from greenroom.actors.flows.identify import PlayerIdentity
+from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
+from greenroom.actors.lobby.messages import (
+    EndLobby,
+    KickFromLobby,
+    LeaveLobby,
+    PutOutOfLobby,
+    RemoveLobby,
+    StopLobby,
+)
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import EndRoom, KickMember, LeaveRoom, PutOut, StopRoom
+from greenroom.actors.room.rules.refusals import AlreadyInRoom, JoiningInLobby
+from greenroom.http.areas import matchmaking_seat, rooms
+
+ROOM = NewRoom(
+    room_name=None,
+    password=None,
+    max_players=6,
+    host_switch=True,
+    realtime=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+LOBBY = NewLobby(
+    lobby_name=None,
+    password=None,
+    max_players=6,
+    strict_full=False,
+    join_by_requests=False,
+    host_switch=True,
+    can_leave_room=True,
+    realtime_room=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+
+
+class Scene(NamedTuple):
+    """A room or a lobby with a host and a guest, and another room."""
+
+    arena: Arena
+    kind: str
+    place_id: str
+    host: PlayerIdentity
+    guest: PlayerIdentity
+    other_id: str
+
+    @property
+    def place(self) -> Any:
+        """Return the rooms, or the lobbies."""
+        return self.arena.world.rooms if self.kind == "room" else self.arena.world.lobbies
+
+    @property
+    def seat(self) -> str | None:
+        """Return where the guest seems to sit, of this kind."""
+        found: str | None = self.place.seats.find_seat(self.guest.player_id)
+        return found
+
+    async def free(self, way: str) -> None:
+        """Free the guest's seat, one way or another."""
+        command = WAYS[self.kind][way](self.host.player_id, self.guest.player_id)
+        await self.place.directory.get_ref(self.place_id).ask(command)
+
+    async def join_other(self) -> None:
+        """Have the guest join the other room."""
+        game_id, player = self.arena.game.game_id, self.guest.player
+        await join_room(self.arena.world, game_id, player, self.other_id, NOTHING)
+
+    async def read_current(self) -> Any:
+        """Have the guest ask where they are."""
+        caller: Any = SimpleNamespace(world=self.arena.world, player_id=self.guest.player_id)
+        return await (rooms if self.kind == "room" else matchmaking_seat).current(caller)
+
+    async def is_in(self) -> bool:
+        """Return whether the guest is told that they are in."""
+        told = await self.read_current()
+        return bool(told.in_room if self.kind == "room" else told.in_matchmaking)
+
+
+WAYS: dict[str, dict[str, Callable[[int, int], Any]]] = {
+    "room": {
+        "leave": lambda _, guest: LeaveRoom(guest),
+        "kick": KickMember,
+        "put out": lambda _, guest: PutOut(guest, "banned"),
+        "stop": lambda host, _: StopRoom(host),
+        "end": lambda *_: EndRoom("game_deleted"),
+    },
+    "lobby": {
+        "leave": lambda _, guest: LeaveLobby(guest),
+        "kick": KickFromLobby,
+        "put out": lambda _, guest: PutOutOfLobby(guest, "banned"),
+        "stop": lambda host, _: StopLobby(host),
+        "remove": lambda host, _: RemoveLobby(host),
+        "end": lambda *_: EndLobby("game_deleted"),
+    },
+}
+ALL = [(kind, way) for kind, ways in WAYS.items() for way in ways]
+
+
+async def come(arena: Arena) -> PlayerIdentity:
+    return await identify(arena, (await register(arena)).token)
+
+
+async def open_scene(arena: Arena, kind: str) -> Scene:
+    world, game = arena.world, arena.game
+    host, guest, third = await come(arena), await come(arena), await come(arena)
+    other = await create_room(world, game.game, third.player, ROOM)
+    if kind == "room":
+        place_id = (await create_room(world, game.game, host.player, ROOM)).room_id
+        await join_room(world, game.game_id, guest.player, place_id, NOTHING)
+    else:
+        place_id = (await create_lobby(world, game.game, host.player, LOBBY)).lobby_id
+        await join_lobby(world, game.game_id, guest.player, place_id, NOTHING)
+    return Scene(arena, kind, place_id, host, guest, other.room_id)
+
+
+@pytest.fixture
+async def arena() -> AsyncIterator[Arena]:
+    async with open_arena() as arena:
+        yield arena
+
+
+def crash(*_: object) -> None:
+    raise RuntimeError("a bug")
+
+
+def break_commits(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let turns crash when all of their events have been applied."""
+    monkeypatch.setattr(arena.memory, "submit", crash)
+
+
+async def check_that_the_guest_stayed(scene: Scene) -> None:
+    """Check this while the room or lobby is being brought up, and when it is back."""
+    told: list[bool] = []
+
+    async def look() -> None:
+        told.append(await scene.is_in())
+
+    assert scene.seat == scene.place_id
+    with pytest.raises((AlreadyInRoom, JoiningInLobby)):
+        await scene.join_other()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        await wait_all_tasks_blocked()
+        assert not told, "nobody knows yet"
+        scene.arena.memory.journals.away = False
+    assert told == [True]
+    assert scene.seat == scene.place_id
+
+
+@pytest.mark.parametrize(("kind", "way"), ALL)
+async def test_a_seat_that_a_crashed_turn_would_have_freed_stays_taken(
+    arena: Arena,
+    kind: str,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
+):
+    scene = await open_scene(arena, kind)
+    with monkeypatch.context() as patch:
+        break_commits(arena, patch)
+        with pytest.raises(ActorCrashed):
+            await scene.free(way)
+    arena.memory.journals.away = True
+    await check_that_the_guest_stayed(scene)
+
+
+@pytest.mark.parametrize(("kind", "way"), ALL)
+async def test_a_seat_stays_taken_when_the_database_refuses_that_it_is_freed(
+    arena: Arena,
+    kind: str,
+    way: str,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+):
+    scene = await open_scene(arena, kind)
+    memory = arena.memory
+    memory.automatic = False
+
+    async def free() -> None:
+        with suppress(ActorCrashed):
+            await scene.free(way)
+
+    nursery.start_soon(free)
+    await wait_all_tasks_blocked()
+    assert scene.seat == scene.place_id
+    memory.journals.away = True
+    memory.refuse_first()
+    memory.automatic = True
+    await check_that_the_guest_stayed(scene)
+
+
+@pytest.mark.parametrize(("kind", "way"), ALL)
+async def test_a_player_sits_elsewhere_once_it_is_durable_that_they_have_left(
+    arena: Arena,
+    kind: str,
+    way: str,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+):
+    scene = await open_scene(arena, kind)
+    arena.memory.automatic = False
+    told: list[bool] = []
+
+    async def look() -> None:
+        told.append(await scene.is_in())
+
+    nursery.start_soon(scene.free, way)
+    await wait_all_tasks_blocked()
+    nursery.start_soon(look)
+    with pytest.raises((AlreadyInRoom, JoiningInLobby)):
+        await scene.join_other()
+    await wait_all_tasks_blocked()
+    assert not told, "it is not durable yet"
+    arena.memory.automatic = True
+    arena.memory.commit()
+    assert scene.seat is None
+    await scene.join_other()
+    await wait_all_tasks_blocked()
+    assert told == [False]
+
+
+@pytest.mark.parametrize("loss", ["half way", "applied", "refused"])
+async def test_members_of_a_lobby_whose_start_is_lost_are_in_the_lobby(
+    arena: Arena,
+    loss: str,
+    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+):
+    scene = await open_scene(arena, "lobby")
+    world, memory = arena.world, arena.memory
+    memory.automatic = loss != "refused"
+
+    async def start() -> None:
+        with suppress(ActorCrashed):
+            await start_lobby(world, scene.host.player_id)
+
+    with monkeypatch.context() as patch:
+        if loss == "half way":
+            patch.setattr(RoomIndex, "expect", crash)
+        elif loss == "applied":
+            break_commits(arena, patch)
+        nursery.start_soon(start)
+        await wait_all_tasks_blocked()
+    if loss == "refused":
+        assert world.rooms.index.find_seat(scene.guest.player_id) is not None
+        memory.refuse_first()
+        memory.automatic = True
+    with pytest.raises((AlreadyInRoom, JoiningInLobby)):
+        await scene.join_other()
+    await trio.sleep(3)
+    assert scene.seat == scene.place_id
+    assert await scene.is_in()
+
+
+@pytest.mark.parametrize("kind", ["room", "lobby"])
+async def test_nobody_is_told_of_a_seat_that_a_crashed_turn_has_not_given(
+    arena: Arena,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
+):
+    scene = await open_scene(arena, kind)
+    world = arena.world
+    late = await come(arena)
+    join = join_room if kind == "room" else join_lobby
+    with monkeypatch.context() as patch:
+        break_commits(arena, patch)
+        with pytest.raises(ActorCrashed):
+            await join(world, arena.game.game_id, late.player, scene.place_id, NOTHING)
+    with pytest.raises(Refused) as refused:
+        await create_room(world, arena.game.game, late.player, ROOM)
+    with pytest.raises(StorageUnavailable):
+        await world.confirm(refused.value, late.player_id)
+    await create_room(world, arena.game.game, late.player, ROOM)
+    with pytest.raises(AlreadyInRoom) as sound:
+        await create_room(world, arena.game.game, late.player, ROOM)
+    await world.confirm(sound.value, late.player_id)
