@@ -63,9 +63,11 @@ def test_nobody_is_told_that_they_were_put_out_of_a_room_before_it_is_durable(
         with psycopg.connect(database_url) as blocker:
             blocker.execute("LOCK TABLE journal IN EXCLUSIVE MODE")
             assert api.call("POST", f"{rooms}/kick", kick, player=host).status == 500
-            asked = [f"{rooms}/players", f"{rooms}/current", "/api/matchmaking.php/current"]
+            asked = [f"{rooms}/players", f"{rooms}/current"]
             told = [api.call("GET", path, player=guest) for path in asked]
             assert {each.status for each in told} == {429}, told
+            lobby = api.call("GET", "/api/matchmaking.php/current", player=guest)
+            assert lobby.json["in_matchmaking"] is False, "they are in no lobby, kicked or not"
             blocker.rollback()
         block_until(lambda: api.call("GET", f"{rooms}/players", player=guest).status != 429)
         found = api.call("GET", f"{rooms}/players", player=guest)
