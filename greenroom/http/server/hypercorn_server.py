@@ -55,6 +55,8 @@ REQUESTS_A_CONNECTION_MAX = 10_000
 """Then it closes; bounds what a peer can do with streams that it opens and resets."""
 LINGER_BYTES_MAX = 1 << 20
 """How much is read after a refusal before the peer has had its chance to see it."""
+LAST_PASSES = 3
+"""Passes of the scheduler after the last look, in which what has arrived is read."""
 STREAMS_MAX = 100
 """HTTP/2 requests at a time on one connection."""
 FRAMES = Rate(per_second=100.0, burst=1_000.0)
@@ -378,6 +380,8 @@ class _Server(TCPServer):
         with trio.move_on_after(self.config.keep_alive_timeout):
             await self.context.terminated.wait()
             await trio.sleep(LAST_LOOK_SECONDS)
+            for _ in range(LAST_PASSES):  # a slow pass may have brought all of it at once
+                await trio.lowlevel.checkpoint()
         with trio.CancelScope(shield=True):
             if (protocol := self._get_http_2()) is not None:
                 await protocol.end()

@@ -109,6 +109,7 @@ async def test_a_player_moves_first_and_joins_by_the_same_call_at_the_next_node(
     assert pair.here.world.players.find_active(guest.player_id) is None
     assert await pair.join(pair.there, guest) is False
     assert pair.there.world.seats.find_room(guest.player_id) == pair.room_id
+    await wait_all_tasks_blocked()  # whoever tells the other node of them has done so
     residue = pair.here.residue([guest.player_id])
     assert [place.rpartition(".")[0][-8:] for place in residue] == ["departed"], residue
     with pytest.raises(Moved):
