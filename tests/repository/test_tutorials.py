@@ -390,7 +390,9 @@ async def test_the_arena_is_played_in_two_browsers(reader: Reader) -> None:
         received = await ann.received()
         assert received.count('"command":"places"') > 100
         connections = received.count('"type":"connected"')  # a busy browser may lose one
-        assert 1 <= received.count('"event":"state"') <= connections <= 2
+        assert 1 <= connections <= 2
+        # a tick between a connection and the room's note of it shows the state once more
+        assert 1 <= received.count('"event":"state"') <= 2 * connections
         assert received.count('"event":"delta"') > 1
         await cheat_in_the_console(bob, blocks)
         assert ann.errors + bob.errors == []
