@@ -65,6 +65,8 @@ async def main():
                     os.close(descriptors[0])
                 else:
                     print(message, file=told)
+                    if isinstance(message, StopAll):
+                        is_dismissed.set()
 
         async def tell_news(say):
             news = Path(f"{begin.settings.data_dir}/{begin.number} took over")
@@ -72,13 +74,15 @@ async def main():
                 await trio.sleep(0.02)
             await say(TookOver(node_id=int(news.read_text())))
 
-        farewell = []
+        farewell, is_dismissed = [], trio.Event()
         async with trio.open_nursery() as nursery:
             START
             await say(Started(node_id=begin.number * 100 + 1, first_game=None))
             nursery.start_soon(live)
             nursery.start_soon(listen)
             async for _ in signals:
+                with trio.move_on_after(5):  # it was sent before the signal, and is read to be told
+                    await is_dismissed.wait()
                 for message in farewell:
                     await say(message)
                 nursery.cancel_scope.cancel()
