@@ -120,8 +120,7 @@ def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) ->
 def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return the command of every step by its name."""
     python, module = sys.executable, (sys.executable, "-m")
-    # Two of them wait, as a rule: for an alert, for an end, for a program to start.
-    workers = str(min((os.cpu_count() or 2) + 2, WORKERS_MAX))
+    workers = str(min((os.cpu_count() or 2) + 1, WORKERS_MAX))  # one of them waits, as a rule
     spread = ("-n", workers, "--dist", "worksteal")
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
