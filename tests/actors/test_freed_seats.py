@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import trio
+from furnished_kit import NOTHING, plain_lobby, plain_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, identify, open_arena, register
 
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.lobbies import create_lobby, join_lobby, start_lobby
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
 from greenroom.actors.lobby.messages import (
     EndLobby,
@@ -28,29 +29,6 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import EndRoom, KickMember, LeaveRoom, PutOut, StopRoom
 from greenroom.actors.room.rules.refusals import AlreadyInRoom, JoiningInLobby
 from greenroom.http.areas import matchmaking_seat, rooms
-
-ROOM = NewRoom(
-    room_name=None,
-    password=None,
-    max_players=6,
-    host_switch=True,
-    realtime=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
-LOBBY = NewLobby(
-    lobby_name=None,
-    password=None,
-    max_players=6,
-    strict_full=False,
-    join_by_requests=False,
-    host_switch=True,
-    can_leave_room=True,
-    realtime_room=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
 
 
 class Scene(NamedTuple):
@@ -122,12 +100,12 @@ async def come(arena: Arena) -> PlayerIdentity:
 async def open_scene(arena: Arena, kind: str) -> Scene:
     world, game = arena.world, arena.game
     host, guest, third = await come(arena), await come(arena), await come(arena)
-    other = await create_room(world, game.game, third.player, ROOM)
+    other = await create_room(world, game.game, third.player, plain_room())
     if kind == "room":
-        place_id = (await create_room(world, game.game, host.player, ROOM)).room_id
+        place_id = (await create_room(world, game.game, host.player, plain_room())).room_id
         await join_room(world, game.game_id, guest.player, place_id, NOTHING)
     else:
-        place_id = (await create_lobby(world, game.game, host.player, LOBBY)).lobby_id
+        place_id = (await create_lobby(world, game.game, host.player, plain_lobby())).lobby_id
         await join_lobby(world, game.game_id, guest.player, place_id, NOTHING)
     return Scene(arena, kind, place_id, host, guest, other.room_id)
 
@@ -288,10 +266,10 @@ async def test_nobody_is_told_of_a_seat_that_a_crashed_turn_has_not_given(
         with pytest.raises(ActorCrashed):
             await join(world, arena.game.game_id, late.player, scene.place_id, NOTHING)
     with pytest.raises(Refused) as refused:
-        await create_room(world, arena.game.game, late.player, ROOM)
+        await create_room(world, arena.game.game, late.player, plain_room())
     with pytest.raises(StorageUnavailable):
         await world.confirm(refused.value, late.player_id)
-    await create_room(world, arena.game.game, late.player, ROOM)
+    await create_room(world, arena.game.game, late.player, plain_room())
     with pytest.raises(AlreadyInRoom) as sound:
-        await create_room(world, arena.game.game, late.player, ROOM)
+        await create_room(world, arena.game.game, late.player, plain_room())
     await world.confirm(sound.value, late.player_id)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from furnished_kit import plain_lobby
+
 from greenroom.actors.flows.identify import identify_game, identify_player
-from greenroom.actors.flows.lobbies import NewLobby, create_lobby, start_lobby
+from greenroom.actors.flows.lobbies import create_lobby, start_lobby
 from greenroom.actors.flows.register import register_player
 from greenroom.app import open_admin_context
 from greenroom.config import Settings
@@ -13,17 +15,8 @@ from greenroom.control.admin import lobby_messages, messages
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import run
 
-WANTED = NewLobby(
-    lobby_name="Den",
-    password="sesame",
-    max_players=4,
-    strict_full=False,
-    join_by_requests=True,
-    host_switch=False,
-    can_leave_room=True,
-    realtime_room=False,
-    rules=b"{}",
-    player_data=b"{}",
+WANTED = plain_lobby(
+    lobby_name="Den", password="sesame", max_players=4, join_by_requests=True, host_switch=False
 )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import trio
+from furnished_kit import NOTHING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shard_kit import NOTHING, Node, befriend, come, lobby, observe, open_node, read_players, room
+from shard_kit import Node, befriend, come, lobby, observe, open_node, read_players, room
 from trio.testing import MockClock
 from world_kit import Arena
 

@@ -1,10 +1,13 @@
-"""A game with a room in it, made as operators and players make them, on a real database."""
+"""What players open, and a game with a room in it, made as operators and players make them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from greenroom.actors.flows.identify import identify_game, identify_player
+from greenroom.actors.flows.lobbies import NewLobby
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.room.messages import KickMember
@@ -12,14 +15,46 @@ from greenroom.control.admin import messages, room_messages
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import run
 
-WANTED = NewRoom(
+NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+_ROOM = NewRoom(
+    room_name=None,
+    password=None,
+    max_players=6,
+    host_switch=True,
+    realtime=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+_LOBBY = NewLobby(
+    lobby_name=None,
+    password=None,
+    max_players=6,
+    strict_full=False,
+    join_by_requests=False,
+    host_switch=True,
+    can_leave_room=True,
+    realtime_room=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+
+
+def plain_room(**changes: Any) -> NewRoom:
+    """A room for six with nothing special, but for the changes."""
+    return msgspec.structs.replace(_ROOM, **changes)
+
+
+def plain_lobby(**changes: Any) -> NewLobby:
+    """A lobby for six with nothing special, but for the changes."""
+    return msgspec.structs.replace(_LOBBY, **changes)
+
+
+WANTED = plain_room(
     room_name="Den",
     password="sesame",
     max_players=4,
     host_switch=False,
-    realtime=False,
     rules=b'{"mode":"duel"}',
-    player_data=b"{}",
 )
 
 

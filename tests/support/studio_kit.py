@@ -8,23 +8,16 @@ from typing import Any
 
 import msgspec
 import trio
+from furnished_kit import NOTHING, plain_room
 from world_kit import Arena, KitStudio, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.realtime import Admission
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.room.messages import ReadResults, SendActions
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.services.snapshots import SnapshotService
 
-WANTED = NewRoom(
-    room_name=None,
-    password=None,
-    max_players=6,
-    host_switch=True,
-    realtime=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
+WANTED = plain_room()
 
 
 @asynccontextmanager
@@ -52,8 +45,7 @@ async def open_room(arena: Arena) -> Admission:
 async def join(arena: Arena, host: Admission) -> Admission:
     """Have another player join a host's room; return them, as if connected."""
     player = await identify(arena, (await register(arena)).token)
-    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
-    await join_room(arena.world, arena.game.game_id, player.player, host.room_id, entrance)
+    await join_room(arena.world, arena.game.game_id, player.player, host.room_id, NOTHING)
     return Admission(host.room, host.room_id, host.game_id, player.player_id, "")
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+from furnished_kit import plain_room
 from world_kit import (
     Arena,
     Memory,
@@ -28,7 +29,7 @@ from greenroom.actors.flows.friends import (
     request_friendship,
 )
 from greenroom.actors.flows.identify import identify_player
-from greenroom.actors.flows.rooms import NewRoom, create_room
+from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.friendship.refusals import FriendRequestNotFound, NoSuchPlayer, NotFriends
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound
@@ -45,15 +46,7 @@ async def arena() -> AsyncIterator[Arena]:
 async def test_whoever_is_deleted_leaves_their_room(arena: Arena):
     made = await register(arena)
     player = await identify(arena, made.token)
-    wanted = NewRoom(
-        room_name=None,
-        password=None,
-        max_players=2,
-        host_switch=False,
-        realtime=False,
-        rules=b"{}",
-        player_data=b"{}",
-    )
+    wanted = plain_room(max_players=2, host_switch=False)
     await create_room(arena.world, arena.game.game, player.player, wanted)
 
     await delete_player(arena.world, made.player_id)

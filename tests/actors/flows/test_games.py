@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+from furnished_kit import plain_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import (
     Arena,
@@ -28,7 +29,7 @@ from greenroom.actors.flows.identify import (
     identify_admin,
     identify_game,
 )
-from greenroom.actors.flows.rooms import NewRoom, create_room
+from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.game.messages import DescribeGame, ReadGameDocument
 from greenroom.actors.game.refusals import GameNameRefused, GameNotFound
 from greenroom.actors.kernel.errors import StorageUnavailable
@@ -134,15 +135,7 @@ async def test_a_deleted_games_rooms_end_and_another_games_go_on(
 
 async def _open_room(arena: Arena) -> str:
     player = await identify(arena, (await register(arena)).token)
-    wanted = NewRoom(
-        room_name=None,
-        password=None,
-        max_players=2,
-        host_switch=False,
-        realtime=False,
-        rules=b"{}",
-        player_data=b"{}",
-    )
+    wanted = plain_room(max_players=2, host_switch=False)
     return (await create_room(arena.world, arena.game.game, player.player, wanted)).room_id
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from shard_kit import NOTHING, Node, open_node, room
+from furnished_kit import NOTHING, plain_room
+from shard_kit import Node, open_node
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, Memory, register
 
@@ -83,18 +84,8 @@ async def pair(autojump_clock: MockClock) -> AsyncIterator[Pair]:
 
 async def open_room(node: Node, pair: Pair, host: PlayerIdentity) -> str:
     """Open a room on a node that does not have the game's home, and so no titles to check."""
-    wanted = room()
-    unnamed = type(wanted)(
-        room_name=None,
-        password=None,
-        max_players=wanted.max_players,
-        host_switch=wanted.host_switch,
-        realtime=False,
-        rules=b"{}",
-        player_data=b"{}",
-    )
     game = pair.game_at(node).game
-    return (await create_room(node.world, game, host.player, unnamed)).room_id
+    return (await create_room(node.world, game, host.player, plain_room())).room_id
 
 
 async def test_a_player_moves_first_and_joins_by_the_same_call_at_the_next_node(pair: Pair):

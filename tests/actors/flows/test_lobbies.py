@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 import pytest
 import trio
 import trio.lowlevel
+from furnished_kit import NOTHING, plain_lobby, plain_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
@@ -28,7 +29,7 @@ from greenroom.actors.flows.lobbies import (
     start_lobby,
 )
 from greenroom.actors.flows.presence import watch_silent_members
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room
+from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.lobby import refusals
 from greenroom.actors.player.messages import Heartbeat, LogOut
@@ -37,31 +38,11 @@ from greenroom.actors.room.rules.refusals import AlreadyInRoom
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, sweep
 
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
-ROOM = NewRoom(
-    room_name=None,
-    password=None,
-    max_players=6,
-    host_switch=True,
-    realtime=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
+ROOM = plain_room()
 
 
 def wanted(*, max_players: int = 16, join_by_requests: bool = False) -> NewLobby:
-    return NewLobby(
-        lobby_name="Den",
-        password=None,
-        max_players=max_players,
-        strict_full=False,
-        join_by_requests=join_by_requests,
-        host_switch=True,
-        can_leave_room=True,
-        realtime_room=False,
-        rules=b"{}",
-        player_data=b"{}",
-    )
+    return plain_lobby(lobby_name="Den", max_players=max_players, join_by_requests=join_by_requests)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from furnished_kit import NOTHING, plain_lobby
 from world_kit import Arena, KitStudio, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
-from greenroom.actors.flows.rooms import Entrance
+from greenroom.actors.flows.lobbies import create_lobby, join_lobby, start_lobby
 from greenroom.actors.kernel.errors import Refused as KernelRefused
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.player.messages import PlayerDocumentReplaced, ReadPlayerDocument
@@ -26,19 +26,7 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.studio_room.refusals import BehaviourFailed
 from greenroom.behaviour import Joining, Member, Refused, Room, RoomBehaviour, action
 
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
-WANTED = NewLobby(
-    lobby_name=None,
-    password=None,
-    max_players=4,
-    strict_full=False,
-    join_by_requests=False,
-    host_switch=True,
-    can_leave_room=True,
-    realtime_room=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
+WANTED = plain_lobby(max_players=4)
 
 
 class Diary(RoomBehaviour[list[str]]):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import trio
+from furnished_kit import NOTHING
 from shard_kit import (
     LIMITED,
-    NOTHING,
     Node,
     come,
     come_to,

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import trio
+from furnished_kit import NOTHING, plain_room
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
 from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.kernel.timers import RETRY_SECONDS
 from greenroom.actors.player.messages import LogOut
@@ -33,16 +34,7 @@ from greenroom.actors.services.sweep import sweep
 from greenroom.actors.world import rooms_and_lobbies
 from greenroom.actors.world.rooms_and_lobbies import find_open
 
-WANTED = NewRoom(
-    room_name="Den",
-    password=None,
-    max_players=6,
-    host_switch=True,
-    realtime=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+WANTED = plain_room(room_name="Den")
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection
 
 import pytest
 import trio
-from shard_kit import NOTHING, Node, come, open_node, room
+from furnished_kit import NOTHING
+from shard_kit import Node, come, open_node, room
 from trio.testing import MockClock
 
 from greenroom import actor_settings

@@ -10,13 +10,14 @@ from contextlib import suppress
 import msgspec
 import pytest
 import trio
+from furnished_kit import NOTHING
 from shard_kit import Node, come, open_node, room
 from studio_kit import act, at_work, open_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import KitStudio, Memory
 
 from greenroom.actors.flows.realtime import Admission
-from greenroom.actors.flows.rooms import Entrance, create_room, join_room
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import Recovered, Snapshot
 from greenroom.actors.player.messages import ReadPlayerDocument, WriteStats
@@ -82,8 +83,7 @@ async def poll_while_snapshots_are_written(node: Node, monkeypatch: pytest.Monke
     host, guest = await come(arena), await come(arena)
     game, rooms = arena.game, node.world.rooms.directory
     room_id = (await create_room(node.world, game.game, host.player, room())).room_id
-    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
-    await join_room(node.world, game.game_id, guest.player, room_id, entrance)
+    await join_room(node.world, game.game_id, guest.player, room_id, NOTHING)
     there, shard = rooms.get_ref(room_id), node.shard_of(arena)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
     await node.keeper.save([shard])

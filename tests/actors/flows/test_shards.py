@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from furnished_kit import NOTHING
 from shard_kit import (
     FIELDS,
     LIMITED,
@@ -29,7 +30,7 @@ from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.lobbies import create_lobby, request_to_join, start_lobby
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.flows.register import register_player
-from greenroom.actors.flows.rooms import Entrance, create_room, join_room
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.clock import SystemClock
@@ -480,8 +481,7 @@ async def test_what_polls_have_delivered_is_known_where_a_shard_goes(
     host, guest = await come(arena), await come(arena)
     game, rooms = arena.game, node.world.rooms.directory
     room_id = (await create_room(node.world, game.game, host.player, room())).room_id
-    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
-    await join_room(node.world, game.game_id, guest.player, room_id, entrance)
+    await join_room(node.world, game.game_id, guest.player, room_id, NOTHING)
     there, everybody = rooms.get_ref(room_id), read_sources("all", None)
     await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
     await node.keeper.save([node.shard_of(arena)])

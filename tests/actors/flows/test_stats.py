@@ -9,15 +9,16 @@ import msgspec
 import pytest
 import trio
 import trio.lowlevel
+from furnished_kit import NOTHING, plain_lobby
 from studio_kit import WANTED, act, at_work, join, open_room
 from world_kit import Arena, KitStudio, Memory, identify, register
 
 from greenroom.actors.flows.deletion import delete_player
-from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
+from greenroom.actors.flows.lobbies import create_lobby, join_lobby, start_lobby
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.flows.refusals import StatRefused
-from greenroom.actors.flows.rooms import Entrance, create_room
+from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorUnavailable
@@ -264,21 +265,9 @@ async def test_a_lobby_becomes_a_room_that_knows_its_members_stats(autojump_cloc
             arena.world,
             arena.game.game,
             host.player,
-            NewLobby(
-                lobby_name=None,
-                max_players=2,
-                strict_full=False,
-                join_by_requests=False,
-                host_switch=True,
-                can_leave_room=True,
-                realtime_room=False,
-                password=None,
-                rules=b"{}",
-                player_data=b"{}",
-            ),
+            plain_lobby(max_players=2),
         )
-        entrance = Entrance(password=None, join_token=None, player_data=b"{}")
-        await join_lobby(arena.world, arena.game.game_id, guest.player, lobby.lobby_id, entrance)
+        await join_lobby(arena.world, arena.game.game_id, guest.player, lobby.lobby_id, NOTHING)
         started = await start_lobby(arena.world, host.player_id)
         room = arena.world.rooms.directory.get_ref(started.room_id)
         member = Admission(room, started.room_id, arena.game.game_id, guest.player_id, "")

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from furnished_kit import NOTHING, plain_lobby, plain_room
 from world_kit import Arena, describe, identify, open_arena, register
 
 from greenroom import actor_settings
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.lobbies import create_lobby, join_lobby
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.friendship.actor import FriendshipActor
 from greenroom.actors.friendship.messages import Pair
 from greenroom.actors.kernel.clock import SystemClock
@@ -46,30 +47,8 @@ async def arena(autojump_clock: object) -> AsyncIterator[Arena]:
         yield arena
 
 
-ROOM = NewRoom(
-    room_name=None,
-    password=None,
-    max_players=2,
-    host_switch=False,
-    realtime=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
-
-
-LOBBY = NewLobby(
-    lobby_name=None,
-    password=None,
-    max_players=2,
-    strict_full=False,
-    join_by_requests=False,
-    host_switch=False,
-    can_leave_room=True,
-    realtime_room=False,
-    rules=b"{}",
-    player_data=b"{}",
-)
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+ROOM = plain_room(max_players=2, host_switch=False)
+LOBBY = plain_lobby(max_players=2, host_switch=False)
 
 
 @contextmanager

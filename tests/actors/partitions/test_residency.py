@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from shard_kit import NOTHING, Node, come_to, lobby, open_node, room, shards_of
+from furnished_kit import NOTHING
+from shard_kit import Node, come_to, lobby, open_node, room, shards_of
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 

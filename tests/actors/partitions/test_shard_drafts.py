@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import trio
-from shard_kit import NOTHING, Node, come, furnish, observe, open_node, read_players, room
+from furnished_kit import NOTHING
+from shard_kit import Node, come, furnish, observe, open_node, read_players, room
 from trio.testing import MockClock
 from world_kit import Arena, Memory
 

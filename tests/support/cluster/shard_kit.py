@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import trio
+from furnished_kit import NOTHING, plain_lobby, plain_room
 from memory_logs import MemoryAudit, MemoryJournals
 from residue import find_residue
 from usage_kit import MemoryUsage, NodeUsage
@@ -35,7 +36,7 @@ from greenroom.actors.flows.lobbies import (
     start_lobby,
 )
 from greenroom.actors.flows.ranking import rank_players
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.rooms import NewRoom, create_room, join_room
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import TakeSnapshot
@@ -50,7 +51,6 @@ from greenroom.actors.world.world import World
 
 IDS_FROM = 5_000_000_000
 """Ids of players and games are so large that no other number is taken for one."""
-NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
 FIELDS = ("score",)
 DATABASE = (Memory, MemoryJournals, MemoryFriendships, MemoryUsage, NodeUsage, MemoryAudit)
 LIMITED = Owner(owner_id=2, name="limited", plan="pro", created_at=0)
@@ -58,30 +58,11 @@ LIMITED = Owner(owner_id=2, name="limited", plan="pro", created_at=0)
 
 
 def room(*, rules: bytes = b"{}") -> NewRoom:
-    return NewRoom(
-        room_name="Den",
-        password=None,
-        max_players=6,
-        host_switch=True,
-        realtime=False,
-        rules=rules,
-        player_data=b"{}",
-    )
+    return plain_room(room_name="Den", rules=rules)
 
 
 def lobby(*, join_by_requests: bool = False) -> NewLobby:
-    return NewLobby(
-        lobby_name="Hall",
-        password=None,
-        max_players=8,
-        strict_full=False,
-        join_by_requests=join_by_requests,
-        host_switch=True,
-        can_leave_room=True,
-        realtime_room=False,
-        rules=b"{}",
-        player_data=b"{}",
-    )
+    return plain_lobby(lobby_name="Hall", max_players=8, join_by_requests=join_by_requests)
 
 
 class Node:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import trio
 import trio_websocket
+from furnished_kit import NOTHING, plain_room
 from trio_websocket import WebSocketConnection
 from world_kit import Arena, open_arena, register
 
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import NewPlayer
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.player.tokens import hash_token
@@ -110,18 +111,9 @@ class RealtimeKit:
             self.players.append(player)
             ref = world.players.get_ref(player.player_id)
             if number:
-                entrance = Entrance(password=None, join_token=None, player_data=b"{}")
-                await join_room(world, game.game_id, ref, self.room_id, entrance)
+                await join_room(world, game.game_id, ref, self.room_id, NOTHING)
                 continue
-            wanted = NewRoom(
-                room_name=None,
-                password=None,
-                max_players=16,
-                host_switch=True,
-                realtime=realtime,
-                rules=b"{}",
-                player_data=b"{}",
-            )
+            wanted = plain_room(max_players=16, realtime=realtime)
             self.room_id = (await create_room(world, game.game, ref, wanted)).room_id
 
     def player_id(self, number: int) -> int:
