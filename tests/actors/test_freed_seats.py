@@ -40,6 +40,8 @@ class Scene(NamedTuple):
     host: PlayerIdentity
     guest: PlayerIdentity
     other_id: str
+    way: str = ""
+    """How the guest leaves."""
 
     @property
     def place(self) -> Any:
@@ -52,9 +54,9 @@ class Scene(NamedTuple):
         found: str | None = self.place.seats.find_seat(self.guest.player_id)
         return found
 
-    async def free(self, way: str) -> None:
+    async def free(self) -> None:
         """Free the guest's seat, one way or another."""
-        command = WAYS[self.kind][way](self.host.player_id, self.guest.player_id)
+        command = WAYS[self.kind][self.way](self.host.player_id, self.guest.player_id)
         await self.place.directory.get_ref(self.place_id).ask(command)
 
     async def join_other(self) -> None:
@@ -116,6 +118,14 @@ async def arena() -> AsyncIterator[Arena]:
         yield arena
 
 
+@pytest.fixture(params=ALL, ids=" ".join)
+async def scene(
+    arena: Arena, request: pytest.FixtureRequest, autojump_clock: MockClock
+) -> Scene:
+    kind, way = request.param
+    return (await open_scene(arena, kind))._replace(way=way)
+
+
 def crash(*_: object) -> None:
     raise RuntimeError("a bug")
 
@@ -144,38 +154,26 @@ async def check_that_the_guest_stayed(scene: Scene) -> None:
     assert scene.seat == scene.place_id
 
 
-@pytest.mark.parametrize(("kind", "way"), ALL)
 async def test_a_seat_that_a_crashed_turn_would_have_freed_stays_taken(
-    arena: Arena,
-    kind: str,
-    way: str,
-    monkeypatch: pytest.MonkeyPatch,
-    autojump_clock: MockClock,
+    arena: Arena, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ):
-    scene = await open_scene(arena, kind)
     with monkeypatch.context() as patch:
         break_commits(arena, patch)
         with pytest.raises(ActorCrashed):
-            await scene.free(way)
+            await scene.free()
     arena.memory.journals.away = True
     await check_that_the_guest_stayed(scene)
 
 
-@pytest.mark.parametrize(("kind", "way"), ALL)
 async def test_a_seat_stays_taken_when_the_database_refuses_that_it_is_freed(
-    arena: Arena,
-    kind: str,
-    way: str,
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,
+    arena: Arena, scene: Scene, nursery: trio.Nursery
 ):
-    scene = await open_scene(arena, kind)
     memory = arena.memory
     memory.automatic = False
 
     async def free() -> None:
         with suppress(ActorCrashed):
-            await scene.free(way)
+            await scene.free()
 
     nursery.start_soon(free)
     await wait_all_tasks_blocked()
@@ -186,22 +184,16 @@ async def test_a_seat_stays_taken_when_the_database_refuses_that_it_is_freed(
     await check_that_the_guest_stayed(scene)
 
 
-@pytest.mark.parametrize(("kind", "way"), ALL)
 async def test_a_player_sits_elsewhere_once_it_is_durable_that_they_have_left(
-    arena: Arena,
-    kind: str,
-    way: str,
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,
+    arena: Arena, scene: Scene, nursery: trio.Nursery
 ):
-    scene = await open_scene(arena, kind)
     arena.memory.automatic = False
     told: list[bool] = []
 
     async def look() -> None:
         told.append(await scene.is_in())
 
-    nursery.start_soon(scene.free, way)
+    nursery.start_soon(scene.free)
     await wait_all_tasks_blocked()
     nursery.start_soon(look)
     with pytest.raises((AlreadyInRoom, JoiningInLobby)):

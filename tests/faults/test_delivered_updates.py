@@ -59,8 +59,11 @@ class Table:
 
 @contextmanager
 def table(data_dir: Path, database_url: str, snapshot_seconds: float) -> Iterator[Table]:
+    """A table at which a poll has delivered the updates 0 to 2."""
     made = Table(data_dir, database_url, snapshot_seconds)
     try:
+        made.send(0, 1, 2)
+        assert made.poll() == [0, 1, 2]
         yield made
         assert made.server.stop() == 0
     finally:
@@ -71,8 +74,6 @@ def test_what_a_poll_has_delivered_stays_delivered_when_the_server_is_stopped(
     data_dir: Path, database_url: str
 ) -> None:
     with table(data_dir, database_url, 1_000) as at:
-        at.send(0, 1, 2)
-        assert at.poll() == [0, 1, 2]
         at.send(3)
         assert at.waiting() == [3]
         for _ in range(2):  # a second time nothing has changed since
@@ -87,8 +88,6 @@ def test_after_a_kill_it_is_as_of_the_last_snapshot_and_nothing_is_lost(
     data_dir: Path, database_url: str
 ) -> None:
     with table(data_dir, database_url, 1_000) as at:
-        at.send(0, 1, 2)
-        assert at.poll() == [0, 1, 2]
         at.send(3)
         at.begin_again(at.server.kill)
         assert at.waiting() == [0, 1, 2, 3]  # no snapshot was due yet
@@ -104,8 +103,6 @@ def test_after_a_kill_what_was_delivered_before_the_last_snapshot_stays_delivere
             return found.fetchone()
 
     with table(data_dir, database_url, 0.2) as at:
-        at.send(0, 1, 2)
-        assert at.poll() == [0, 1, 2]
         for number in (3, 4):  # a snapshot may have been on its way
             before = written_at()
             at.send(number)
