@@ -28,7 +28,7 @@ from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid, vouched_caller
-from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
+from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter, encode_engine
@@ -42,6 +42,7 @@ from greenroom.http.errors import (
     is_too_many,
     too_many_requests,
 )
+from greenroom.http.inputs import Query, make_readers
 from greenroom.http.limits import (
     ANSWER_BYTES_PER_UNIT,
     WRITING_CLASSES,
@@ -56,7 +57,6 @@ from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
-from greenroom.http.steps import Steps, finish
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Auth, Endpoint
 from greenroom.network.addresses import address_key
@@ -65,7 +65,6 @@ from greenroom.network.write_shares import COUNTED_BYTES
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Query = dict[str, str]
 _NO_QUERY: Query = {}
 REASONS_OF_OVERLOAD = ("overload", "requests in flight")
 """Why calls are refused that the server is too slow for."""
@@ -80,7 +79,7 @@ class Route:
 
     __slots__ = (
         *("authenticate", "encoder", "endpoint", "is_players", "limits", "meter", "name"),
-        *("only_reads", "read", "writes"),
+        *("only_reads", "read", "read_in_steps", "writes"),
     )
 
     def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
@@ -92,33 +91,9 @@ class Route:
         self.limits = limits.get_class(endpoint.rate_class_in_force)
         self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
         self.only_reads = endpoint.method == "GET" or not self.writes
-        self.read = _reader(endpoint)
+        self.read, self.read_in_steps = make_readers(endpoint)
         self.encoder = ReplyEncoder(endpoint.reply)
         self.meter = metrics.add_meter(endpoint.method, endpoint.path)
-
-
-def _reader(endpoint: Endpoint) -> Callable[[Request, Query], Steps[tuple[Any, ...]]]:
-    """Return what reads the handler's input, if it has one, from a request and its query.
-
-    Of a call without arguments the body is checked, too: any object passes.
-    """
-    query_decoder = None if endpoint.query is None else BodyDecoder(endpoint.query)
-    body_decoder = None if endpoint.body is None else BodyDecoder(endpoint.body)
-
-    def read(request: Request, query: Query) -> Steps[tuple[Any, ...]]:
-        if query_decoder is not None:
-            return (query_decoder.decode_query(query),)
-        if body_decoder is not None:
-            return ((yield from body_decoder.decode_in_steps(request.body)),)
-        if endpoint.method == "GET":
-            return ()
-        yield len(request.body)
-        if endpoint.document_body:
-            return (read_document(request.body),)
-        read_nothing(request.body)
-        return ()
-
-    return read
 
 
 class Dispatcher:
@@ -414,7 +389,10 @@ class Dispatcher:
                 return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
-            read = await self._read(route, request, query)
+            if size < LARGE_BYTES:
+                read = route.read(request, query)
+            else:
+                read = await self._read_large(route, request, query)
             handle = partial(endpoint.handler, caller, *arguments, *read)
             try:
                 reply = await handle()
@@ -437,29 +415,27 @@ class Dispatcher:
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
-        encoded = await self._encode(route, request, reply, is_engine=is_engine)
-        if len(encoded) >= ANSWER_BYTES_PER_UNIT:
-            self._charge_answer(route, request, caller, len(encoded))
-        return Answer(200, encoded)
+        return await self._encode(route, request, caller, reply, is_engine=is_engine)
 
-    async def _read(self, route: Route, request: Request, query: Query) -> tuple[Any, ...]:
-        """Return the handler's input, of a large body piece by piece."""
-        steps = route.read(request, query)
-        if len(request.body) < LARGE_BYTES:
-            return finish(steps)
+    async def _read_large(self, route: Route, request: Request, query: Query) -> tuple[Any, ...]:
+        steps = route.read_in_steps(request, query)
         return await self._large_work.do(address_key(request.address), steps)
 
     async def _encode(
-        self, route: Route, request: Request, reply: Any, *, is_engine: bool
-    ) -> bytes:
-        """Return a reply's JSON, once its address has a turn."""
+        self, route: Route, request: Request, caller: GameCaller, reply: Any, *, is_engine: bool
+    ) -> Answer:
+        """Return a reply's JSON, once its address has a turn, and charge what is large."""
         turns = self._limits.turns
         if turns.is_on and not turns.take(key := address_key(request.address)):
             await turns.wait(key)  # what is large takes milliseconds to encode
-        if not is_engine:
-            return route.encoder.encode(reply)
-        steps = route.encoder.encode_engine(reply)
-        return await self._large_work.do(address_key(request.address), steps)
+        if is_engine:
+            steps = route.encoder.encode_engine(reply)
+            encoded = await self._large_work.do(address_key(request.address), steps)
+        else:
+            encoded = route.encoder.encode(reply)
+        if len(encoded) >= ANSWER_BYTES_PER_UNIT:
+            self._charge_answer(route, request, caller, len(encoded))
+        return Answer(200, encoded)
 
     async def _try_again(
         self, refusal: Refused, answers: int, attempt: Callable[[], Awaitable[T]]

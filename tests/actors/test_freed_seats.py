@@ -119,9 +119,7 @@ async def arena() -> AsyncIterator[Arena]:
 
 
 @pytest.fixture(params=ALL, ids=" ".join)
-async def scene(
-    arena: Arena, request: pytest.FixtureRequest, autojump_clock: MockClock
-) -> Scene:
+async def scene(arena: Arena, request: pytest.FixtureRequest, autojump_clock: MockClock) -> Scene:
     kind, way = request.param
     return (await open_scene(arena, kind))._replace(way=way)
 
