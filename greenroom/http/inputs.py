@@ -1,4 +1,4 @@
-"""What reads the input of endpoints' handlers; made once, at start-up."""
+"""Readers of the input of endpoints' handlers; made once, at start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What players open, and a game with a room in it, made as operators and players make them."""
+"""Rooms and lobbies as players open them, and a game with a room in it on a real database."""
 
 from __future__ import annotations
 
