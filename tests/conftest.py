@@ -31,6 +31,8 @@ settings.load_profile("search" if seeds.GIVEN_SEED else "fixed")
 if not seeds.GIVEN_SEED:
     seeds.ignore_loaded_modules()
 
+# Under nohup this process ignores SIGHUP, and so would the servers of the tests that send it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 patient_clock.make_patient()
 crossing_pings.ignore_crossing_pings()
 server_kit.judges.append(judge)

@@ -41,8 +41,9 @@ FLOORS_MAX = 1.5
 """On a slower machine, or a busy one: so many times what it takes to convert a MiB. That is 2.5 to
 3 ms where five are meant. The dearest step (a text to be checked, in a large body) is just below
 it; that of a list takes half of it."""
-MERGE_FLOORS_MAX = 2.0
-"""The same for a result that a behaviour merges into a document of one name, 170,000 times."""
+REPEATED_FLOORS_MAX = 3.0
+"""The same where a field is looked for that a document has 170,000 times. Each time counts anew, for
+the last one holds. Such a document may take longer than five (`docs/reference/limits.md`)."""
 ATTEMPTS_MAX = 40
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
@@ -257,11 +258,11 @@ def _is_ranked_quickly(document: bytes) -> bool:
         ]
         keys = boards.get_readers(1).read(document, b"{}")
         took.append(_cpu_seconds(lambda: boards.put_keys(1, 1, keys)))
-    return max(took) < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())
+    return max(took) < max(LOOP_SECONDS_MAX, REPEATED_FLOORS_MAX * _floor_seconds())
 
 
 def _is_merged_quickly(document: bytes) -> bool:
     fields = {"a": b"1", "level": b"2", "won": b"true"}
     with _undisturbed():
         took = _cpu_seconds(lambda: merge(document, fields))
-    return took < max(LOOP_SECONDS_MAX, MERGE_FLOORS_MAX * _floor_seconds())
+    return took < max(LOOP_SECONDS_MAX, REPEATED_FLOORS_MAX * _floor_seconds())
