@@ -42,8 +42,8 @@ FLOORS_MAX = 1.5
 3 ms where five are meant. The dearest step (a text to be checked, in a large body) is just below
 it; that of a list takes half of it."""
 REPEATED_FLOORS_MAX = 3.0
-"""The same where a document has the wanted field 170,000 times. The last one holds, so all are read.
-That may take longer than five (`docs/reference/limits.md`)."""
+"""The same where a document has the wanted field 170,000 times, of which the last one holds. That
+may take longer than five (`docs/reference/limits.md`)."""
 ATTEMPTS_MAX = 40
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
