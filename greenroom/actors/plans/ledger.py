@@ -432,8 +432,10 @@ class Ledger:
             game_id: which game.
             key: the id of one of its rooms or lobbies; empty for the game's home.
         """
-        shards = self.find_shards(game_id)
-        return partition_named(shards, key) if shards else None
+        game = self._games.get(game_id)
+        if game is None:
+            return None
+        return partition_named(game.shards, key) if key else game.shards[0]
 
     def get_shard(self, game_id: int, key: str = "") -> int:
         """Return what `find_shard` does; for a game that is not here, what its hash says."""

@@ -24,6 +24,8 @@ import secrets
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
+from typing import Final
 
 import msgspec
 import trio
@@ -176,9 +178,10 @@ def session_name(node_id: int) -> str:
     return f"SET application_name = 'greenroom node {node_id}';"
 
 
-def boot_seconds() -> float:
-    """Return seconds since the machine started, those of its suspensions included, where it can."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+boot_seconds: Final = partial(
+    time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+)
+"""Returns seconds since the machine started, those of its suspensions included, where it can."""
 
 
 class NodeSession:
