@@ -19,6 +19,8 @@
         ├── retention            removes what was put aside, when its time is over
         ├── old keys             forgets keys of games that have been replaced and have expired
         ├── presence             stale players, signs of life
+        ├── memory               gives unused memory back
+        ├── garbage              has full collections of garbage when they are due
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
         ├── scheduling delay     measures how late the event loop is
@@ -45,6 +47,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from greenroom import garbage_collection
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.text import moderation
 from greenroom.actors.world.world import World
@@ -78,11 +81,6 @@ _logger = logging.getLogger(__name__)
 
 LEAVE_SECONDS_MAX = 30.0
 """Seconds that a worker hands over, when it alone is told to stop. Siblings take the rest over."""
-GC_THRESHOLDS = (10_000, 5, 1_000)
-"""Collect more rarely than Python does by default. Requests make few cycles, and a full collection
-stops everybody. A young one does, too: freeing 50,000 objects takes 100 ms, freeing 10,000 some 15.
-There are no collections until everything is restored. What has been restored is frozen, so that
-collections skip it. So restoring 100,000 players and 10,000 rooms takes a third less time."""
 
 
 async def serve(
@@ -129,7 +127,7 @@ async def serve(
             announce(root.server.describe_ready())
             manager.tell_ready()
             nursery.start_soon(manager.tell_alive)
-            _freeze()
+            garbage_collection.begin()
 
 
 async def work(link: ParentLink) -> None:
@@ -167,7 +165,7 @@ async def work(link: ParentLink) -> None:
                 first_game, cluster = root.server.describe_ready().first_game, root.server.cluster
                 node_id = 0 if cluster is None else cluster.peers.node_id
                 await link.tell(Started(node_id=node_id, first_game=first_game))
-                _freeze()
+                garbage_collection.begin()
             outer.cancel_scope.cancel()
 
 
@@ -188,13 +186,6 @@ async def open_admin_context(
             await nursery.start(root.run)
             yield root.server.make_admin_context()
             nursery.cancel_scope.cancel()
-
-
-def _freeze() -> None:
-    """Let collections begin, and skip what has been restored."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def _registry(settings: Settings) -> Registry:

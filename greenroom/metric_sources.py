@@ -235,12 +235,14 @@ def studio_samples(hook_failures: Mapping[str, int]) -> Iterator[Sample]:
     yield from count_samples("greenroom_hook_failures", about, "kind", hook_failures)
 
 
-def process_samples(scheduling_delay: Histogram) -> Iterator[Sample]:
+def process_samples(scheduling_delay: Histogram, collections: Histogram) -> Iterator[Sample]:
     """Tell what runs, whether it keeps pace, and how much it had to complain of."""
     labels = {"version": __version__, "python": platform.python_version()}
     yield Sample("greenroom_build_info", "Always 1; the labels say what runs.", 1, labels)
     about = "How late the event loop wakes a task whose time has come; ten looks a second."
     yield Sample("greenroom_scheduling_delay_seconds", about, scheduling_delay)
+    about = "How long a collection of Python's garbage held the event loop."
+    yield Sample("greenroom_collection_seconds", about, collections)
     yield from _log_samples(dict(lines_logged))
 
 

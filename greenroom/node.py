@@ -27,6 +27,7 @@ from greenroom.control.backups import BackupFolder
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, ready
+from greenroom.garbage_collection import GarbageCollection
 from greenroom.http.metrics import Source
 from greenroom.listening_services import ListeningServices
 from greenroom.memory_trim import trim_for_ever
@@ -80,6 +81,7 @@ class Node:
         self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
         self._delay = SchedulingDelay()
+        self._garbage = GarbageCollection()
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Build the parts and supervise them."""
@@ -226,6 +228,7 @@ class Node:
             ChildSpec("old keys", _Task(forget_old_keys_for_ever, system.world)),
             ChildSpec("presence", _Task(sweep_for_ever, system.world)),
             ChildSpec("memory", _Task(trim_for_ever)),
+            ChildSpec("garbage", self._garbage),
             *first_game,
             *control,
             *reload,
@@ -260,7 +263,7 @@ class Node:
     def _list_sources(self) -> list[Source]:
         """Return what the metrics tell of parts that `ListeningServices` does not know."""
         return [
-            lambda: process_samples(self._delay.histogram),
+            lambda: process_samples(self._delay.histogram, self._garbage.histogram),
             lambda: studio_samples(self._studio.hook_failures),
         ]
 

@@ -32,6 +32,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import processes
+import stalls
 from scenario import Run, Scenario, spread
 
 MODES = {
@@ -142,7 +143,12 @@ def measure_floods(run: Run) -> str:
         run.say(name)
         found[name] = [flood(run, floods, is_beside=name == BESIDE) for _ in range(run.rounds)]
         lines.append(_row(name, found[name]))
-    return "\n".join([*lines, "", *_verdict(found)])
+    held_up = [
+        stalls.row(name, (each.held_up for each in rounds)) for name, rounds in found.items()
+    ]
+    table = ["Of all rounds the most that may have held calls up:", "", stalls.HEADER]
+    table += ["|---" * 7 + "|", *held_up]
+    return "\n".join([*lines, "", *_verdict(found), "", *table])
 
 
 def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
@@ -208,6 +214,7 @@ class Flooded(NamedTuple):
     resident_bytes: int
     generator_pct: float
     """The part of a core that the generators of the floods took."""
+    held_up: stalls.Stalls
 
 
 def flood(run: Run, names: list[str], *, is_beside: bool) -> Flooded:
@@ -246,7 +253,9 @@ def flood(run: Run, names: list[str], *, is_beside: bool) -> Flooded:
             for number, name in enumerate(names, 1)
         ]
         time.sleep(begin_seconds)
+        stalls_watch = servers.enter_context(stalls.Watch(target))
         rows = _play(run, target, key)
+        held_up = stalls_watch.read_stalls()
         flooded = [json.loads(each.communicate(timeout=120)[0]) for each in floods]
         watch.join()
     generator_seconds = sum(row.get("own_cpu_s", 0.0) for row in flooded)
@@ -261,6 +270,7 @@ def flood(run: Run, names: list[str], *, is_beside: bool) -> Flooded:
         sum(_bad(row, is_refused=False) for row in rows.values()),
         most[0],
         100 * generator_seconds / seconds,
+        held_up,
     )
 
 

@@ -12,7 +12,7 @@ from http2_kit import Http2, all_answered, answered, serving_tls
 from hypercorn.events import Event, RawData
 from waiting import until
 
-from greenroom.app import GC_THRESHOLDS
+from greenroom.garbage_collection import THRESHOLDS
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import delayed_refusals as refusals
 from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
@@ -131,5 +131,5 @@ async def test_a_connection_is_read_again_after_the_last_refusal(
 
 def test_no_young_collection_looks_at_many_objects():
     """Those that have survived one are looked at once more, all together: it took 200 ms."""
-    young, intermediate, _ = GC_THRESHOLDS
-    assert young * intermediate <= 50_000
+    young, intermediate, _ = THRESHOLDS
+    assert young * intermediate <= 10_000
