@@ -47,7 +47,6 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from greenroom import garbage_collection
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.text import moderation
 from greenroom.actors.world.world import World
@@ -67,6 +66,7 @@ from greenroom.control.signals import stop_signals
 from greenroom.control.socket import Desk
 from greenroom.join_check import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
 from greenroom.listening_services import NO_PAGES, ListeningServices, Pages
+from greenroom.memory import garbage_collection
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy

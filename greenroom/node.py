@@ -27,10 +27,10 @@ from greenroom.control.backups import BackupFolder
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, ready
-from greenroom.garbage_collection import GarbageCollection
 from greenroom.http.metrics import Source
 from greenroom.listening_services import ListeningServices
-from greenroom.memory_trim import trim_for_ever
+from greenroom.memory.garbage_collection import GarbageCollection
+from greenroom.memory.trim import trim_for_ever
 from greenroom.metric_sources import process_samples, studio_samples
 from greenroom.persistence.storage import Storage
 from greenroom.scheduling_delay import SchedulingDelay

@@ -14,9 +14,9 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom import garbage_collection
 from greenroom.actor_system import collections_paused
-from greenroom.garbage_collection import (
+from greenroom.memory import garbage_collection
+from greenroom.memory.garbage_collection import (
     GROWN_BYTES_MIN,
     LOOK_SECONDS,
     QUIET_GROWN_BYTES,
@@ -184,7 +184,7 @@ def test_a_cycle_of_what_was_restored_is_found_by_a_full_collection():
 
 PROGRAM = """
 import gc
-from greenroom import garbage_collection
+from greenroom.memory import garbage_collection
 from greenroom.actor_system import collections_paused
 
 gc.disable()

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom import memory_trim as memory
+from greenroom.memory import trim as memory
 
 BLOCK_BYTES = 3_000
 BLOCKS = 16_000

@@ -1,4 +1,4 @@
-"""What held calls up while a server was measured."""
+"""The waits that are read from the metrics while a server is measured."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from http2_kit import Http2, all_answered, answered, serving_tls
 from hypercorn.events import Event, RawData
 from waiting import until
 
-from greenroom.garbage_collection import THRESHOLDS
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import delayed_refusals as refusals
 from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
 from greenroom.http.server import hypercorn_server
+from greenroom.memory.garbage_collection import THRESHOLDS
 
 ATTACKER, HONEST = "127.0.0.1", "127.0.0.2"
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from garbage_kit import own_garbage
 
-from greenroom import memory_trim as memory
+from greenroom.memory import trim as memory
 
 MODULE = memory.__name__
 
