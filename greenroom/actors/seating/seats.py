@@ -92,6 +92,8 @@ class SeatIndex(Generic[Listing]):
         self.holdings: Final = holdings or Holdings()
         self.invites: Final = InviteIndex()
         self._known: dict[str, _Known[Listing]] = {}
+        self._leavers: dict[str, frozenset[int]] = {}
+        """Players who have left, and whose seats are not free yet."""
         self._open: dict[int, SortedList] = {}
         self._ended: dict[str, int] = {}
         self._changed: dict[str, None] = {}
@@ -190,6 +192,8 @@ class SeatIndex(Generic[Listing]):
         self._known[key] = now
         self._list(before, now)
         left = frozenset[int]() if before is None else before.player_ids - now.player_ids
+        if left or key in self._leavers:
+            self._set_leavers(key, left.union(self._leavers.get(key, ())) - now.player_ids)
         if ended_at is not None:
             self._ended[key] = ended_at
         else:  # it may seem to have ended, and be back: the database refused its end
@@ -199,11 +203,13 @@ class SeatIndex(Generic[Listing]):
 
     def free(self, key: str, player_ids: Iterable[int]) -> None:
         """Free the seats of players who have left one, now that this is durable."""
-        known = self._known.get(key)
-        self._leave(key, (i for i in player_ids if known is None or i not in known.player_ids))
+        leavers = self._leavers.get(key, frozenset())
+        gone = leavers.intersection(player_ids)
+        self._set_leavers(key, leavers - gone)
+        self._leave(key, gone)
 
     def forget(self, key: str) -> None:
-        """Forget one that left memory, and free its seats."""
+        """Forget one that left memory, and free its seats, those of its leavers too."""
         self.holdings.forget(key)
         self.invites.show(key, {})
         known = self._known.pop(key, None)
@@ -211,7 +217,7 @@ class SeatIndex(Generic[Listing]):
         self._changed.pop(key, None)
         if known is not None:
             self._list(known, None)
-            self._leave(key, known.player_ids)
+            self._leave(key, known.player_ids.union(self._leavers.pop(key, ())))
 
     def note_left_seat(self, player_id: int) -> None:
         """Called when a member has left the seat; subclasses forget more about the member here."""
@@ -220,6 +226,12 @@ class SeatIndex(Generic[Listing]):
         for player_id in player_ids:
             self._table.free(player_id, (self.kind, key))
             self.note_left_seat(player_id)
+
+    def _set_leavers(self, key: str, player_ids: frozenset[int]) -> None:
+        if player_ids:
+            self._leavers[key] = player_ids
+        else:
+            self._leavers.pop(key, None)
 
     def _list(self, before: _Known[Listing] | None, now: _Known[Listing] | None) -> None:
         """Move one to where it stands among the open ones of its game, if it does."""
