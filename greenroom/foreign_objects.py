@@ -35,12 +35,12 @@ def name_of(value: object) -> str:
 def is_showable(error: BaseException) -> bool:
     """Return whether an error can be shown and traced, which libraries take for granted."""
     try:
-        _ = f"{error!r}", error.__traceback__, error.__context__
+        trace, _ = error.__traceback__, error.__context__
+        return bool(f"{error!r}") and error.with_traceback(trace) is error
     except BaseException as mistake:
         if is_real_interrupt(mistake):
             raise
         return False
-    return True
 
 
 def describe_error(error: BaseException) -> ExceptionInfo:

@@ -47,7 +47,7 @@ CLIENT = "released, and the libraries for other languages have the same: `game.r
 HARNESS = "released: tests of studios' behaviours call them"
 
 GIVEN = (
-    Kept("actors/services/jobs.py", "task_spawned", TRIO),
+    Kept("actors/services/job_tasks.py", "task_spawned", TRIO),
     Kept("bus/pass_sender.py", "before_io_wait", TRIO),
     Kept("cluster/lease_guard.py", "after_io_wait", TRIO),
     Kept("http/overload/cpu_shares.py", "after_task_step", TRIO),

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import itertools
 import logging
-import types
-from collections.abc import Callable, Collection, Coroutine, Generator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from contextvars import ContextVar
-from functools import partial
-from typing import Any
 
 import trio
 
+from greenroom.actors.services.job_tasks import JobTasks, contain, log_failure
 from greenroom.behaviour import JobFailed
 from greenroom.behaviour.effects import Run
 from greenroom.behaviour.errors import shown
 from greenroom.behaviour.runner import Watch
-from greenroom.foreign_objects import describe_error, is_showable, list_leaves, name_of
+from greenroom.foreign_objects import list_leaves
 from greenroom.interrupts import is_real_interrupt
 
 JOBS_MAX = 1_000
@@ -38,8 +35,6 @@ Tell = Callable[[str, Run, object], None]
 """Tells a room the result of a job."""
 
 _logger = logging.getLogger(__name__)
-
-_IS_JOB: ContextVar[bool] = ContextVar("is_job", default=False)
 
 
 class Jobs:
@@ -64,12 +59,12 @@ class Jobs:
         """The numbers of the jobs that run or wait, by room."""
         self._total = 0
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
-        self._spawned = _Spawned(watch)
+        self._tasks = JobTasks(watch)
 
     def begin(self, nursery: trio.Nursery) -> None:
         """Let jobs run in this nursery; whoever cancels it says `end`."""
         self._nursery = nursery
-        trio.lowlevel.add_instrument(self._spawned)
+        trio.lowlevel.add_instrument(self._tasks)
         waiting, self._waiting = self._waiting, []
         for room_id, number, work in waiting:
             nursery.start_soon(self._run, room_id, number, work)
@@ -78,7 +73,7 @@ class Jobs:
         """Let jobs wait from now on; those under way have been given up."""
         if self._nursery is not None:
             with suppress(KeyError):  # as below
-                trio.lowlevel.remove_instrument(self._spawned)
+                trio.lowlevel.remove_instrument(self._tasks)
         self._nursery = None
 
     def start(self, room_id: str, work: Run) -> None:
@@ -113,13 +108,18 @@ class Jobs:
                 told.set()
                 self._tell(room_id, work, result)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._do, room_id, number, work, tell)
-            with trio.move_on_after(self._seconds_max + STOP_SECONDS) as patience:
-                await told.wait()
-            if patience.cancelled_caught:
-                _logger.error("a job of room %s does not stop", room_id)
-                tell(self._make_too_late())
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._do, room_id, number, work, tell)
+                with trio.move_on_after(self._seconds_max + STOP_SECONDS) as patience:
+                    await told.wait()
+                if patience.cancelled_caught:
+                    _logger.error("a job of room %s does not stop", room_id)
+                    tell(self._make_too_late())
+        except BaseException as error:  # noqa: BLE001 - as of a job that has left a nursery open
+            failed = self._make_failed(error)
+            await trio.lowlevel.checkpoint_if_cancelled()
+            tell(failed)
 
     async def _do(
         self, room_id: str, number: int, work: Run, tell: Callable[[object], None]
@@ -133,92 +133,30 @@ class Jobs:
     async def _await_result(self, work: Run) -> object:
         """Return what a job returns, or how it failed."""
         if self._nursery is not None:  # trio takes out what was interrupted in the middle of it
-            trio.lowlevel.add_instrument(self._spawned)
+            trio.lowlevel.add_instrument(self._tasks)
         try:
             with trio.move_on_after(self._seconds_max):
                 async with self._limiter:
-                    return await _watched(_begun(work), self._watch)
+                    return await contain(_begin(work), self._watch)
             return self._make_too_late()
-        except trio.Cancelled:
-            raise
-        except BaseExceptionGroup as group:  # of tasks that it started
-            return _failed_group(group)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
-            return _failed(error)
+            failed = self._make_failed(error)
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return failed
+
+    def _make_failed(self, error: BaseException) -> JobFailed:
+        """Log how a job failed, and say it; a real ^C is raised again."""
+        if is_real_interrupt(error):
+            raise error
+        if all(type(leaf) is trio.Cancelled for leaf in list_leaves(error)):
+            return JobFailed("cancelled")
+        log_failure(error, self._watch)
+        with self._watch("showing what a job raised"):
+            return JobFailed(shown(error))
 
     def _make_too_late(self) -> JobFailed:
         return JobFailed(f"took longer than {self._seconds_max:g} s")
 
 
-def _failed(error: BaseException) -> JobFailed:
-    """Log how a job failed, and say it; a real ^C is raised again."""
-    if is_real_interrupt(error):
-        raise error
-    _logger.error("a behaviour's job failed", exc_info=describe_error(error))
-    return JobFailed(shown(error))
-
-
-def _failed_group(group: BaseExceptionGroup[BaseException]) -> JobFailed:
-    """Do the same for what tasks of a job have raised; that they were cancelled is raised again."""
-    leaves = list_leaves(group)
-    cancelled = [leaf for leaf in leaves if type(leaf) is trio.Cancelled]
-    failed = JobFailed("cancelled") if len(cancelled) == len(leaves) else _failed(group)
-    if cancelled:
-        raise BaseExceptionGroup("cancelled", cancelled)
-    return failed
-
-
-async def _begun(work: Run) -> object:
-    before = _IS_JOB.set(True)
-    try:
-        return await work.job()
-    finally:
-        _IS_JOB.reset(before)
-
-
-class UnshowableError(Exception):
-    """A task of a job has raised what cannot even be looked at."""
-
-
-class _Spawned(trio.abc.Instrument):
-    """Has tasks watched over that jobs start, and that those start: they inherit the context."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        if task.context.get(_IS_JOB, False):
-            watched: Any = _watched_task(task.coro, self._watch)
-            task.coro = watched  # it has not begun yet
-
-
-async def _watched_task(task: Coroutine[Any, Any, object], watch: Watch) -> object:
-    """Be a coroutine: trio looks into what its tasks are.
-
-    trio shows what a task raises, and ends the whole run where that fails. So such an error is
-    replaced.
-    """
-    try:
-        return await _watched(task, watch)
-    except trio.Cancelled:
-        raise
-    except BaseException as error:
-        if is_showable(error):
-            raise
-        raise UnshowableError(f"{name_of(error)} that cannot be shown") from None
-
-
-@types.coroutine
-def _watched(job: Coroutine[Any, Any, object], watch: Watch) -> Generator[Any, Any, object]:
-    """Await a job, or a task of one, with every step watched over."""
-    step = partial(job.send, None)
-    while True:
-        try:
-            with watch("a job"):
-                wanted = step()
-        except StopIteration as end:
-            return end.value
-        try:
-            step = partial(job.send, (yield wanted))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
-            step = partial(job.throw, error)
+async def _begin(work: Run) -> object:
+    return await work.job()
