@@ -127,6 +127,39 @@ async def test_a_leaderboard_opened_while_documents_are_read_has_them(
         assert await top(leaderboards) == list(range(3, 13))
 
 
+async def test_a_leaderboard_opened_in_the_middle_of_a_document_has_all_of_it(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    memory, may_load, may_go_on = Memory(), trio.Event(), trio.Event()
+    rows = [large(1, 3), large(2, 5)]
+
+    async def load_page(*_: object) -> list[tuple[int, bytes, bytes]]:
+        await may_load.wait()
+        return [(row.player_id, row.player_data, row.stats) for row in rows]
+
+    async def wait_for_turn(_turn: ReadingTurn, done_bytes: int) -> None:
+        await may_go_on.wait()
+
+    async with trio.open_nursery() as nursery:
+        leaderboards = Leaderboards(memory)
+        await nursery.start(leaderboards.run)
+        await leaderboards.find_or_build(GAME, SCORE)
+        monkeypatch.setattr(memory, "load_documents_page", load_page)
+        monkeypatch.setattr(ReadingTurn, "end_if_long", wait_for_turn)
+        for fields in (("text",), LEVEL):  # one is built after the other
+            nursery.start_soon(leaderboards.find_or_build, GAME, fields)
+            await trio.testing.wait_all_tasks_blocked()
+        leaderboards.note_durable(rows)
+        await trio.testing.wait_all_tasks_blocked()  # the first is read for all but the level
+        may_load.set()
+        await trio.testing.wait_all_tasks_blocked()
+        may_go_on.set()
+        index = await leaderboards.find_or_build(GAME, LEVEL)
+        assert index.list_top(10) == [1, 2]
+        assert await top(leaderboards) == [2, 1]
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_game_that_cannot_be_followed_is_built_again_and_no_other(
     autojump_clock: trio.testing.MockClock,
     monkeypatch: pytest.MonkeyPatch,
