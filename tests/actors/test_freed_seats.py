@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,10 +14,28 @@ from furnished_kit import NOTHING, plain_lobby, plain_room
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, identify, open_arena, register
 
+from greenroom.actors.flows.friends import (
+    Addressee,
+    accept_friendship,
+    request_friendship,
+)
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.lobbies import create_lobby, join_lobby, start_lobby
+from greenroom.actors.flows.invites import invite_friend
+from greenroom.actors.flows.lobbies import (
+    answer_request,
+    create_lobby,
+    join_lobby,
+    read_request,
+    request_to_join,
+    start_lobby,
+)
 from greenroom.actors.flows.rooms import create_room, join_room
-from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    ActorUnavailable,
+    Refused,
+    StorageUnavailable,
+)
 from greenroom.actors.lobby.messages import (
     EndLobby,
     KickFromLobby,
@@ -25,6 +44,7 @@ from greenroom.actors.lobby.messages import (
     RemoveLobby,
     StopLobby,
 )
+from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import EndRoom, KickMember, LeaveRoom, PutOut, StopRoom
 from greenroom.actors.room.rules.refusals import AlreadyInRoom, JoiningInLobby
@@ -238,6 +258,107 @@ async def test_members_of_a_lobby_whose_start_is_lost_are_in_the_lobby(
     await trio.sleep(3)
     assert scene.seat == scene.place_id
     assert await scene.is_in()
+
+
+async def test_nobody_is_told_of_the_room_of_a_start_that_is_lost(
+    arena: Arena, nursery: trio.Nursery, autojump_clock: MockClock
+):
+    scene = await open_scene(arena, "lobby")
+    told: list[object] = []
+
+    async def start() -> None:
+        with suppress(ActorCrashed):
+            await start_lobby(arena.world, scene.host.player_id)
+
+    async def look() -> None:
+        try:
+            told.append(await scene._replace(kind="room").is_in())
+        except ActorUnavailable:
+            told.append(None)
+
+    arena.memory.automatic = False
+    nursery.start_soon(start)
+    await wait_all_tasks_blocked()
+    nursery.start_soon(look)
+    await trio.sleep(1)
+    assert not told, "it is not durable yet"
+    arena.memory.refuse_first()
+    arena.memory.automatic = True
+    await trio.sleep(3)
+    assert told in ([False], [None])
+    assert await scene._replace(kind="room").is_in() is False
+    assert await scene.is_in()
+
+
+async def test_a_host_who_answers_waits_until_the_requesters_seat_is_durable(
+    arena: Arena, nursery: trio.Nursery, autojump_clock: MockClock
+):
+    """A seat that is lost costs the requester nothing; one that stands costs them the request."""
+    scene, asker = await open_scene(arena, "room"), await come(arena)
+    world, game = arena.world, arena.game
+    host = await come(arena)
+    lobby = await create_lobby(world, game.game, host.player, plain_lobby(join_by_requests=True))
+    request_id = await request_to_join(world, game.game_id, asker.player, lobby.lobby_id, b"{}")
+    for is_lost in (True, False):
+        arena.memory.automatic = False
+        nursery.start_soon(try_to_join, scene, asker)
+        await wait_all_tasks_blocked()
+        told: list[type[Exception]] = []
+        call = partial(answer_request, world, game.game_id, host.player_id, request_id)
+        nursery.start_soon(note_refusal, partial(call, is_approved=True), told)
+        await wait_all_tasks_blocked()
+        assert not told
+        arena.memory.automatic = True
+        if is_lost:
+            arena.memory.refuse_first()
+        else:
+            arena.memory.commit()
+        await trio.sleep(3)
+        request, _ = await read_request(world, game.game_id, asker.player_id, request_id)
+        if is_lost:
+            assert (told, request.status) == ([ActorCrashed], "pending")
+        else:
+            assert (told, request.status) == ([PlayerIsSeated], "rejected")
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_nobody_is_told_that_a_friend_is_seated_until_that_is_durable(
+    arena: Arena, nursery: trio.Nursery, autojump_clock: MockClock, *, is_lost: bool
+):
+    scene, friend = await open_scene(arena, "room"), await come(arena)
+    world, game, me = arena.world, arena.game, scene.guest
+    addressee = Addressee(None, friend.player_id)
+    await request_friendship(world, game.game, me.player_id, addressee)
+    await accept_friendship(world, game.game_id, friend.player_id, me.player_id)
+    arena.memory.automatic = False
+    nursery.start_soon(try_to_join, scene, friend)
+    await wait_all_tasks_blocked()
+    told: list[type[Exception]] = []
+    call = partial(invite_friend, world, game.game_id, me.player, friend.player_id)
+    nursery.start_soon(note_refusal, call, told)
+    await wait_all_tasks_blocked()
+    assert not told
+    arena.memory.automatic = True
+    if is_lost:
+        arena.memory.refuse_first()
+    else:
+        arena.memory.commit()
+    await trio.sleep(3)
+    assert told == [ActorCrashed if is_lost else PlayerIsSeated]
+
+
+async def try_to_join(scene: Scene, player: PlayerIdentity) -> None:
+    """Join the other room, unless that is lost."""
+    world, game_id = scene.arena.world, scene.arena.game.game_id
+    with suppress(ActorCrashed):
+        await join_room(world, game_id, player.player, scene.other_id, NOTHING)
+
+
+async def note_refusal(call: Callable[[], Awaitable[object]], told: list[type[Exception]]) -> None:
+    try:
+        await call()
+    except (Refused, ActorCrashed) as error:
+        told.append(type(error))
 
 
 @pytest.mark.parametrize("kind", ["room", "lobby"])

@@ -35,6 +35,8 @@ class FindInvites(Question, frozen=True):
     """The open invites of a player, and whether they have a seat."""
 
     player_id: int
+    tells_seat: bool = False
+    """Whether somebody else is told of the seat, which has to be durable then."""
 
 
 class InvitesFound(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +61,7 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
         raise NotFriends
     if not world.seats.is_seated(player.key):
         raise NotInRoomOrLobby
-    known = await _find_all(world, game_id, friend_id)
+    known = await _find_all(world, game_id, FindInvites(friend_id, tells_seat=True))
     if any(one.is_seated for one in known):
         raise PlayerIsSeated
     if sum(len(one.invites) for one in known) >= INVITES_TO_PLAYER_MAX:
@@ -98,14 +100,13 @@ async def list_invites(world: World, game_id: int, player_id: int) -> list[Invit
 
     Cancellation: nothing has changed.
     """
-    found = await _find_all(world, game_id, player_id)
+    found = await _find_all(world, game_id, FindInvites(player_id))
     invites = [invite for one in found for invite in one.invites]
     return invites if len(found) == 1 else sorted(invites, key=lambda one: one.kind == "lobby")
 
 
-async def _find_all(world: World, game_id: int, player_id: int) -> list[InvitesFound]:
+async def _find_all(world: World, game_id: int, question: FindInvites) -> list[InvitesFound]:
     """Return what each node with partitions of a game knows."""
-    question = FindInvites(player_id)
     if world.others is None or game_id not in world.ledger.spread:
         return [await find_invites(world, question)]
     return await world.others.gather(game_id, question, InvitesFound)
@@ -114,6 +115,8 @@ async def _find_all(world: World, game_id: int, player_id: int) -> list[InvitesF
 async def find_invites(world: World, asked: FindInvites) -> InvitesFound:
     """Answer `FindInvites`."""
     is_seated = world.seats.is_seated(asked.player_id)
+    if is_seated and asked.tells_seat:
+        await world.confirm_seat(asked.player_id)
     return InvitesFound(invites_to(world, asked.player_id), is_seated)
 
 

@@ -322,6 +322,7 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
     except PlayerIsSeated:
         if not world.seats.is_seated(requester_id):
             raise
+        await world.confirm_seat(requester_id)  # a seat that is lost costs nobody their request
         requester = None
     if requester is None:
         await lobby.ask(RejectRequest(player_id, request_id))

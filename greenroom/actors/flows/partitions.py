@@ -181,6 +181,7 @@ async def pull_away(world: World, asked: PullPlayer) -> Pulled:
     """Answer `PullPlayer`."""
     player_id = asked.player_id
     if world.seats.is_seated(player_id):
+        await world.confirm_seat(player_id)
         return Pulled(None, is_seated=True)
     try:
         with world.seats.claim(player_id, "lobby", IsBusy, IsBusy):

@@ -133,8 +133,18 @@ class World(msgspec.Struct, kw_only=True):
             StorageUnavailable: it is not known in time, or the player has no seat any more.
             ActorUnavailable: it could not be found out.
         """
-        if not refusal.tells_seat:
-            return
+        if refusal.tells_seat:
+            await self.confirm_seat(player_id)
+
+    async def confirm_seat(self, player_id: int) -> None:
+        """Wait until it is durable where a player sits; see `confirm`.
+
+        Raises:
+            StorageUnavailable: it is not known in time, or the player has no seat any more.
+            ActorUnavailable: it could not be found out.
+
+        Cancellation just ends the wait.
+        """
         await self.wait_durable()
         room_id, lobby_id = self.seats.find_room(player_id), self.seats.find_lobby(player_id)
         with suppress(ActorStopped):
