@@ -353,6 +353,30 @@ def test_what_is_closed_asks_the_behaviour_for_nothing_more():
     assert told.seen == {}
 
 
+@pytest.mark.parametrize("changes_again", [False, True])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_tick_before_the_room_hears_of_a_connection_does_no_harm(
+    *, is_first: bool, changes_again: bool
+):
+    """The member gets the whole twice, or a delta that comes too early, and misses nothing."""
+    told = Told()
+    if is_first:
+        told.connections.members.clear()
+        told.sync.publish()
+        told.connections.members.add(1)
+    told.connections.views.pop(1, None)  # a new connection, of which only the ports know
+    told.change(a=1)
+    told.sync.publish()
+    told.sync.forget(1)  # now the room hears of it
+    told.change(b=int(changes_again))
+    told.sync.publish()
+    assert told.seen == {"a": 1, "b": int(changes_again)}
+    told.change(c=1)
+    told.sync.publish()
+    assert told.seen == {"a": 1, "b": int(changes_again), "c": 1}
+    assert not told.connections.views[1].is_lost
+
+
 def test_what_is_written_down_is_shown_once_durable_and_ticks_wait_for_it():
     told = Told()
     told.change(a=1)

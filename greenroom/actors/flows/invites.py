@@ -36,7 +36,7 @@ class FindInvites(Question, frozen=True):
 
     player_id: int
     tells_seat: bool = False
-    """Whether somebody else is told of the seat, which has to be durable then."""
+    """True if somebody else is told of the seat, which has to be durable then."""
 
 
 class InvitesFound(msgspec.Struct, frozen=True, array_like=True):
