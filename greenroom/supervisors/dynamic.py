@@ -75,6 +75,9 @@ class Bounds(msgspec.Struct, frozen=True):
     before an actor's last change cannot be adopted after the actor has left memory."""
     passivate_early_seconds_min: float = 15.0
     """The same where space is short. It is also more than any load takes."""
+    departed_max: int = 100_000
+    """Actors that have left for other nodes within `passivate_seconds_min`, some 20 MB. Beyond it
+    no other leaves: `MailboxFull`. It stays, and may be asked to leave again."""
 
 
 class DynamicSupervisor(Generic[Role]):
@@ -281,8 +284,11 @@ class DynamicSupervisor(Generic[Role]):
             return
         if cell.actor is None:
             raise StorageUnavailable(f"{cell.label} is just coming up")
+        is_here = self._ownership.owns(shard)
+        if not is_here:
+            self._check_departed(cell)
         cell.run_turn(command)
-        if self._ownership.owns(shard):
+        if is_here:
             self._live_in(cell, shard)
         else:
             self._send_away(cell, shard)
@@ -293,14 +299,18 @@ class DynamicSupervisor(Generic[Role]):
 
         Until then nobody loads it anew. What was read of it before is never adopted.
         """
-        now = trio.current_time()
         self._note_left_behind(cell)
-        before = now - self.bounds.passivate_seconds_min
+        self._departed.pop(cell.key, None)
+        self._departed[cell.key] = trio.current_time()
+        self._forget(cell, Moved(f"{cell.label} is another node's", shard=shard))
+
+    def _check_departed(self, cell: Cell[Role]) -> None:
+        """Check that one more actor may leave for another node, and forget who left long ago."""
+        before = trio.current_time() - self.bounds.passivate_seconds_min
         while self._departed and next(iter(self._departed.values())) < before:
             self._departed.popitem(last=False)
-        self._departed.pop(cell.key, None)
-        self._departed[cell.key] = now
-        self._forget(cell, Moved(f"{cell.label} is another node's", shard=shard))
+        if len(self._departed) >= self.bounds.departed_max:
+            raise MailboxFull(f"{cell.label} cannot leave, because so many have just left")
 
     def _has_left_lately(self, key: Any) -> bool:
         """Return whether an actor has left for another node while a read of it may go on."""

@@ -19,7 +19,7 @@ from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.lobby.messages import PutOutOfLobby
 from greenroom.actors.room.messages import PutOut
-from greenroom.actors.services.sweep import PLAYERS_BY_ID_MAX, wait_loaded
+from greenroom.actors.services.sweep import LOADS_AT_ONCE, PLAYERS_BY_ID_MAX, wait_loaded
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
@@ -98,18 +98,31 @@ async def _check_memory(world: World, homes: Mapping[int, int], found: _Findings
     if not suspects:
         return
     rows = await _read_homes(world, suspects)
-    for player_id, shard in suspects.items():
-        now, row = _lives_in(world, player_id), rows.get(player_id)
-        if now != shard or (row == shard and world.owns(shard)):
-            continue  # they have moved meanwhile, or the row that was read before was older
-        await _load_anew(world, player_id, row)
-        what = f"player {player_id} was in memory in shard {shard}, and lives in {row}"
-        is_mended = _lives_in(world, player_id) in {None, row}
-        found.note("memory", what, is_mended=is_mended)
-        for place in (world.rooms, world.lobbies):
-            key = place.seats.find_seat(player_id)
-            if key is not None and _shard_of(world, place, key) != row:
-                _put_out(world, place, key, player_id, row, found)
+    misplaced = iter(suspects.items())
+
+    async def mend_some() -> None:
+        for player_id, shard in misplaced:
+            await _mend(world, player_id, shard, rows.get(player_id), found)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(min(LOADS_AT_ONCE, len(suspects))):
+            nursery.start_soon(mend_some)
+
+
+async def _mend(
+    world: World, player_id: int, shard: int, row: int | None, found: _Findings
+) -> None:
+    """Drop a player who was found in memory in a shard, and whose row says another, or none."""
+    if _lives_in(world, player_id) != shard or (row == shard and world.owns(shard)):
+        return  # they have moved meanwhile, or the row that was read before was older
+    await _load_anew(world, player_id, row)
+    what = f"player {player_id} was in memory in shard {shard}, and lives in {row}"
+    is_mended = _lives_in(world, player_id) in {None, row}
+    found.note("memory", what, is_mended=is_mended)
+    for place in (world.rooms, world.lobbies):
+        key = place.seats.find_seat(player_id)
+        if key is not None and _shard_of(world, place, key) != row:
+            _put_out(world, place, key, player_id, row, found)
 
 
 async def _load_anew(world: World, player_id: int, home: int | None) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 import trio
 from furnished_kit import NOTHING, plain_room
+from msgspec import structs
 from shard_kit import Node, open_node
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, Memory, register
@@ -21,7 +22,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.flows.rooms import create_room, join_room
-from greenroom.actors.kernel.errors import ActorCrashed, Moved
+from greenroom.actors.kernel.errors import ActorCrashed, MailboxFull, Moved
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import (
     DescribePlayer,
@@ -29,6 +30,7 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     ReplacePlayerDocument,
 )
+from greenroom.supervisors.dynamic import DynamicSupervisor
 
 
 class Pair(NamedTuple):
@@ -174,6 +176,22 @@ async def test_a_record_that_was_read_before_a_player_left_is_never_adopted(pair
     with pytest.raises(Moved):
         await player.ask(Heartbeat())
     assert world.players.find_active(guest.player_id) is None
+
+
+async def test_so_many_leave_at_a_time_and_others_stay_until_some_are_forgotten(pair: Pair):
+    players = pair.here.world.players
+    assert isinstance(players, DynamicSupervisor)
+    players.bounds = structs.replace(players.bounds, departed_max=1)
+    first, second = await register(pair.arena), await register(pair.arena)
+    with pytest.raises(Moved):
+        await pair.join(pair.here, first)
+    with pytest.raises(MailboxFull):
+        await pair.join(pair.here, second)
+    assert (await pair.identify(pair.here, second)).player_id == second.player_id
+    await trio.sleep(players.bounds.passivate_seconds_min + 1)
+    with pytest.raises(Moved):
+        await pair.join(pair.here, second)
+    assert await pair.join(pair.there, second) is False
 
 
 async def test_a_cancelled_join_leaves_a_player_on_one_of_the_nodes(pair: Pair):

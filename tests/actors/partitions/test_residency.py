@@ -145,6 +145,19 @@ async def test_a_player_in_memory_elsewhere_than_their_row_says_is_loaded_anew(s
     assert stage.found == {("memory", "mended"): 1}
 
 
+async def test_several_are_loaded_anew_at_the_same_time(stage: Stage):
+    for _ in range(12):
+        stage.rewrite(await come_to(stage.arena, stage.here), stage.there)
+    memory = stage.arena.memory
+    await stage.node.keeper.save([stage.there])
+    stage.node.give(stage.there)
+    memory.read_seconds, before, began = 1.0, len(memory.reads), trio.current_time()
+    await stage.node.take(stage.there)
+    assert stage.found == {("memory", "mended"): 12}
+    others = len(memory.reads) - before - 12
+    assert trio.current_time() - began < others + 12 / 2
+
+
 async def test_they_lose_a_seat_in_the_partition_where_they_do_not_live(stage: Stage):
     host, guest, room_id = await stage.seat_two()
     stage.rewrite(guest, stage.there)
