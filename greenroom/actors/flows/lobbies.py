@@ -317,8 +317,7 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
             if requester and not await pull(world, requester, lobby.key, PlayerIsSeated):
                 requester = None
             if requester is not None:
-                command = ApproveRequest(player_id, request_id, requester.player_name)
-                await lobby.ask(command)
+                await lobby.ask(ApproveRequest(player_id, request_id, requester.player_name))
     except PlayerIsSeated:
         if not world.seats.is_seated(requester_id):
             raise

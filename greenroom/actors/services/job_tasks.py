@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
-from trio._core._traps import CancelShieldedCheckpoint, WaitTaskRescheduled
 
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.foreign_objects import describe_error, is_showable, name_of, plain
@@ -29,8 +28,28 @@ Result = TypeVar("Result")
 _logger = logging.getLogger(__name__)
 
 _IS_JOB: ContextVar[bool] = ContextVar("is_job", default=False)
+_ABORTED: Final = trio.lowlevel.Abort.SUCCEEDED
 _CLOSING_GENERATOR: Final = "close asyncgen "
 """How the names of the tasks begin in which trio closes generators that were left in the middle."""
+
+
+async def _wait() -> None:
+    await trio.lowlevel.wait_task_rescheduled(lambda _: _ABORTED)
+
+
+async def _pause() -> None:
+    await trio.lowlevel.cancel_shielded_checkpoint()
+
+
+def _first_yielded(waiting: Coroutine[Any, Any, object]) -> Any:
+    """Return what one of trio's functions tells trio. There are no public names for it."""
+    told = waiting.send(None)
+    waiting.close()
+    return told
+
+
+_WAIT: Any = _first_yielded(_wait()).__class__
+_CHECKPOINT: Final[Any] = _first_yielded(_pause())
 
 
 class UnshowableError(Exception):
@@ -132,9 +151,10 @@ def _watched(job: Coroutine[Any, Any, Result], watch: Watch) -> Generator[Any, A
         except StopIteration as end:
             result: Result = end.value
             return result
-        if type(wanted) is WaitTaskRescheduled:
-            wanted = WaitTaskRescheduled(_make_harmless(wanted.abort_func))
-        elif wanted is not CancelShieldedCheckpoint:
+        kind: object = type(wanted)  # its own `__class__` may be anything
+        if kind is _WAIT:
+            wanted = _WAIT(_make_harmless(wanted.abort_func))
+        elif wanted is not _CHECKPOINT:
             step = partial(job.throw, TypeError(f"a job waits for a {name_of(wanted)}, not trio"))
             continue
         try:

@@ -178,7 +178,10 @@ async def test_a_record_that_was_read_before_a_player_left_is_never_adopted(pair
     assert world.players.find_active(guest.player_id) is None
 
 
-async def test_so_many_leave_at_a_time_and_others_stay_until_some_are_forgotten(pair: Pair):
+async def test_so_many_leave_at_a_time_and_others_stay_until_some_are_forgotten(
+    pair: Pair,
+    autojump_clock: MockClock,
+):
     players = pair.here.world.players
     assert isinstance(players, DynamicSupervisor)
     players.bounds = structs.replace(players.bounds, departed_max=1)
