@@ -49,7 +49,7 @@ def _first_yielded(waiting: Coroutine[Any, Any, object]) -> Any:
 
 
 _WAIT: Any = _first_yielded(_wait()).__class__
-_CHECKPOINT: Final[Any] = _first_yielded(_pause())
+_CHECKPOINT: Final = _first_yielded(_pause())
 
 
 class UnshowableError(Exception):
@@ -151,8 +151,7 @@ def _watched(job: Coroutine[Any, Any, Result], watch: Watch) -> Generator[Any, A
         except StopIteration as end:
             result: Result = end.value
             return result
-        kind: object = type(wanted)  # its own `__class__` may be anything
-        if kind is _WAIT:
+        if _kind_of(wanted) is _WAIT:
             wanted = _WAIT(_make_harmless(wanted.abort_func))
         elif wanted is not _CHECKPOINT:
             step = partial(job.throw, TypeError(f"a job waits for a {name_of(wanted)}, not trio"))
@@ -161,6 +160,10 @@ def _watched(job: Coroutine[Any, Any, Result], watch: Watch) -> Generator[Any, A
             step = partial(job.send, (yield wanted))
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
             step = partial(job.throw, error)
+
+
+def _kind_of(told: object) -> object:
+    return type(told)  # its own `__class__` may be anything
 
 
 def _make_harmless(
