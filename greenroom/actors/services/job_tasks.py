@@ -143,7 +143,7 @@ async def _contain_system_task(job: Coroutine[Any, Any, object], watch: Watch) -
 
 @types.coroutine
 def _watched(job: Coroutine[Any, Any, Result], watch: Watch) -> Generator[Any, Any, Result]:
-    step: Callable[[], object] = partial(job.send, None)
+    step: Callable[[], Any] = partial(job.send, None)
     while True:
         try:
             with watch("a job"):
@@ -162,7 +162,7 @@ def _watched(job: Coroutine[Any, Any, Result], watch: Watch) -> Generator[Any, A
             step = partial(job.throw, error)
 
 
-def _kind_of(told: object) -> object:
+def _kind_of(told: object) -> Any:
     return type(told)  # its own `__class__` may be anything
 
 
