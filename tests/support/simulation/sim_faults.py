@@ -9,9 +9,11 @@ from sim_checks import check_one_owner
 from sim_cluster import SimCluster
 from sim_node import SimNode
 from waiting import until
+from world_kit import START
 
 Fault = Callable[[SimCluster], Awaitable[None]]
 FAULTS: dict[str, Fault] = {}
+DAY_SECONDS = 86_400
 QUICK = (0.0002, 0.002)
 """How long messages take on a bus that is well, in seconds."""
 WRITE_SECONDS_MAX = 2.0
@@ -204,10 +206,15 @@ async def database_restarted(cluster: SimCluster) -> None:
 
 @fault
 async def moved_clock(cluster: SimCluster) -> None:
-    """The calendar of a node jumps by an hour, and stays so."""
+    """The calendar of a node jumps by an hour, and stays so; but not into another day.
+
+    A plan has so many calls a day, and what is spent of it is counted over the whole run.
+    """
     node = some_node(cluster)
     if node is not None:
-        vars(node.world.clock)["_began"] += cluster.dice.choice([-3_600, 3_600])
+        clock, jump = vars(node.world.clock), cluster.dice.choice([-3_600, 3_600])
+        is_same_day = (node.world.clock.now() - jump) // DAY_SECONDS == START // DAY_SECONDS
+        clock["_began"] += jump if is_same_day else -jump
 
 
 @fault
