@@ -53,13 +53,13 @@ from greenroom.http.limits import (
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.delayed_refusals import hold_up
-from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Auth, Endpoint
 from greenroom.network.addresses import address_key
+from greenroom.network.pieces import LARGE_BYTES, Pieces
 from greenroom.network.write_shares import COUNTED_BYTES
 
 logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from greenroom.actors.world.world import World
 from greenroom.network.connection_counts import Occupancy
+from greenroom.network.pieces import Pieces
 from greenroom.network.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Deadlines
@@ -18,7 +19,7 @@ class RealtimeContext:
 
     __slots__ = (
         *("deadlines", "hub", "large", "limits", "occupancy", "options", "proxies", "reader"),
-        *("relay", "sender", "udp", "world"),
+        *("handshakes", "relay", "sender", "udp", "world"),
     )
 
     def __init__(
@@ -37,6 +38,7 @@ class RealtimeContext:
         self.occupancy = Occupancy(
             options.connections_max, options.connections_per_address_max, self.proxies
         )
+        self.handshakes = Pieces()
         self.relay = relay
         self.udp = udp
         self.limits = limits

@@ -25,8 +25,8 @@ from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY,
 from greenroom.contract.refusals import HINTS, METHOD_HINTS, PATH_HINT
 from greenroom.http import dispatch
 from greenroom.http.limits import REFUSALS, LimitSettings
-from greenroom.http.overload.pieces import LARGE_BYTES
 from greenroom.http.request import Request
+from greenroom.network.pieces import LARGE_BYTES
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 import trio
 
-from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.http.steps import Steps, Work
+from greenroom.network.pieces import LARGE_BYTES, Pieces
 
 PIECE_BYTES: Final = 256 << 10
 """Bytes of steps that are done in one go: some 1.5 ms. A single step may have more."""

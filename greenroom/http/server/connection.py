@@ -35,7 +35,6 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
-from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.ports import Answerer, OtherWorkers
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.head_cache import KnownHeads
@@ -56,6 +55,7 @@ from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READI
 from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
 from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
 from greenroom.network.addresses import address_key
+from greenroom.network.pieces import LARGE_BYTES, Pieces
 from greenroom.network.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)

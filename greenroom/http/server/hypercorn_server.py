@@ -34,7 +34,6 @@ from greenroom.http.errors import error_answer
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.delayed_refusals import HELD_UP, HeldUp
-from greenroom.http.overload.pieces import Pieces
 from greenroom.http.ports import Answerer
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.server.connection import LAST_LOOK_SECONDS
@@ -47,6 +46,7 @@ from greenroom.http.server.writer import AnswerWriter
 from greenroom.network.addresses import address_key
 from greenroom.network.head_limits import INVALID_REQUEST
 from greenroom.network.limiter import Limiter, Rate
+from greenroom.network.pieces import Pieces
 from greenroom.network.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from greenroom.http.ports import Answerer, OtherWorkers
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import Reaper
+from greenroom.http.server.tls_handshake import shake_hands
 from greenroom.http.server.wire import (
     ConnectionLost,
     SocketWire,
@@ -33,6 +34,7 @@ from greenroom.http.site.front import Front, Routes
 from greenroom.network.addresses import address_key
 from greenroom.network.connection_counts import Occupancy
 from greenroom.network.listeners import Listeners, OwnListeners
+from greenroom.network.pieces import Pieces
 from greenroom.network.sender import Sender
 from greenroom.network.tls import TlsContext
 
@@ -112,6 +114,7 @@ class HttpServer:
         self._occupancy = Occupancy(
             options.connections_max, options.connections_per_address_max, self._context.proxies
         )
+        self._handshakes = Pieces()
         self._refusals = 0
         self._is_ending = False
         self.port = options.port
@@ -288,7 +291,7 @@ class HttpServer:
                 return
             wire = SocketWire(connected, self._sender, self._arrivals)
         else:
-            stream = await self._shake_hands(_stream(connected), self._tls)
+            stream = await self._shake_hands(_stream(connected), self._tls, address_key(peer))
             if stream is None:
                 return
             if self._options.server == "hypercorn" or stream.selected_alpn_protocol() == "h2":
@@ -312,17 +315,14 @@ class HttpServer:
             await self._hand_over(wire.release_stream(), rest, peer)
 
     async def _shake_hands(
-        self, plain: trio.SocketStream, tls: TlsContext
+        self, plain: trio.SocketStream, tls: TlsContext, key: str
     ) -> trio.SSLStream[trio.SocketStream] | None:
         """Return the TLS stream, None when there is no agreement in time."""
-        stream = trio.SSLStream(plain, tls(), server_side=True, https_compatible=True)
         with trio.move_on_after(self._options.handshake_seconds_max):
             try:
-                await stream.do_handshake()
+                return await shake_hands(plain, tls(), self._handshakes, key)
             except trio.BrokenResourceError:
                 pass
-            else:
-                return stream
         await abort_stream(plain)
         return None
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 import trio
 
+from greenroom.network.addresses import address_key
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.arrival.handshake import (
     HEAD_BYTES_MAX,
@@ -148,8 +149,11 @@ class Arrival:
         return data
 
     async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
-        """Do the TLS handshake; return the bytes that came behind it."""
-        received = b""
+        """Do the TLS handshake; return the bytes that came behind it.
+
+        Each step that follows from the peer's bytes waits for a turn of its address.
+        """
+        received, key = b"", address_key(self._peer)
         while True:
             try:
                 is_done, answer = tls.shake_hands(received)
@@ -166,6 +170,7 @@ class Arrival:
             else:
                 if not received:
                     raise Lost
+                await self._context.handshakes.turn(key)
 
 
 async def _find_node(relay: Relay, found: Arrived) -> Arrived:

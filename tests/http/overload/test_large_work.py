@@ -10,9 +10,9 @@ import trio
 
 from greenroom.http.overload import large_work
 from greenroom.http.overload.large_work import PIECE_BYTES, LargeWork
-from greenroom.http.overload.pieces import LARGE_BYTES
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.http.steps import Steps, Work, finish
+from greenroom.network.pieces import LARGE_BYTES
 
 
 class Passes(trio.abc.Instrument):

@@ -15,13 +15,13 @@ from world_kit import open_arena
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
-from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.wire import TcpStream
 from greenroom.http.server.writer import AnswerWriter
+from greenroom.network.pieces import LARGE_BYTES, Pieces
 
 
 class Passes(trio.abc.Instrument):

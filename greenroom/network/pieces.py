@@ -3,6 +3,7 @@
 A pass of the scheduler runs everything that is ready, and a request that arrives waits for its end.
 So an address that sends many large bodies at once would make a pass as long as all of them take.
 Instead each body waits for its turn, and an address has one turn in a pass, in the order of asking.
+So do TLS handshakes, each of which takes a millisecond or more.
 """
 
 from __future__ import annotations
