@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -34,6 +35,10 @@ ROOMS_A_PASS_MAX: Final = 16
 """Rooms that have a turn before other tasks run."""
 MEMBERS_A_TURN_MAX: Final = 64
 """Members that are read in one turn; more have another turn of their room."""
+MEMBERS_A_LOOK_MAX: Final = 4
+"""Members that are read before the time is looked at: a few milliseconds if each sends the most."""
+READING_SECONDS_MAX: Final = 0.003
+"""Seconds of reading after which other tasks run, and a turn ends in any case."""
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at the load, and for rooms that have ceased to tick."""
 HAS_EPOLL = hasattr(select, "epoll")
@@ -103,13 +108,17 @@ class Reader:
     Bounded by the connections of a port.
     """
 
-    def __init__(self, sender: Sender, load: Load) -> None:
+    def __init__(
+        self, sender: Sender, load: Load, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         """Begin without connections.
 
         Args:
             sender: flushed after each turn.
             load: of the thread that it will run in.
+            clock: seconds, of which reading takes some.
         """
+        self._clock = clock
         self._sender = sender
         self._load = load
         self._ticking: set[_Room] = set()
@@ -224,11 +233,14 @@ class Reader:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
             found = self._epoll.poll(0, ROOMS_A_PASS_MAX)
             turns = len(found)
-            now = trio.current_time()
+            began = self._clock()
             for number, _ in found:
-                room = self._numbered.get(number)
+                if self._clock() - began >= READING_SECONDS_MAX:
+                    await trio.lowlevel.checkpoint()
+                    began = self._clock()
+                room = self._numbered.get(number)  # it may be another by now, which does no harm
                 if room is not None:
-                    self._serve(room, now)
+                    self._serve(room, trio.current_time())
                     self._sender.flush()
 
     def _serve(self, room: _Room, now: float) -> None:
@@ -236,26 +248,38 @@ class Reader:
 
         A room in which there is more to read has another turn, whether it ticks or not.
         """
-        found = room.epoll.poll(0, MEMBERS_A_TURN_MAX)
-        has_more = len(found) == MEMBERS_A_TURN_MAX
-        for number, events in found:
-            sleeper = room.sleepers.get(number)
-            if sleeper is None:
-                continue
-            try:
-                pause = sleeper.take(now)
-            except Exception as error:  # noqa: BLE001 - it is the connection's, and raised there
-                sleeper.error = error
-                room.wake(sleeper)
-                continue
-            if pause == MORE or (pause == 0.0 and events != _READABLE):
-                room.arm(sleeper)  # who will send no more is read till the end
+        end, left, has_more = self._clock() + READING_SECONDS_MAX, MEMBERS_A_TURN_MAX, False
+        while left > 0:
+            found = room.epoll.poll(0, MEMBERS_A_LOOK_MAX)
+            for number, events in found:
+                has_more = self._read_one(room, number, events, now) or has_more
+            if len(found) < MEMBERS_A_LOOK_MAX:
+                break
+            left -= MEMBERS_A_LOOK_MAX
+            if left <= 0 or self._clock() >= end:
                 has_more = True
-            elif pause != 0.0:
-                sleeper.pause = pause
-                room.wake(sleeper)
+                break
         if has_more:
             self._queue(room)
+
+    def _read_one(self, room: _Room, number: int, events: int, now: float) -> bool:
+        """Read for a member, or wake them if they have more to do; return if there is more."""
+        sleeper = room.sleepers.get(number)
+        if sleeper is None:
+            return False
+        try:
+            pause = sleeper.take(now)
+        except Exception as error:  # noqa: BLE001 - it is the connection's, and raised there
+            sleeper.error = error
+            room.wake(sleeper)
+            return False
+        if pause == MORE or (pause == 0.0 and events != _READABLE):
+            room.arm(sleeper)  # who will send no more is read till the end
+            return True
+        if pause != 0.0:
+            sleeper.pause = pause
+            room.wake(sleeper)
+        return False
 
     def _enter(self, name: str) -> _Room | None:
         """Count a connection among those of its room; None if its task must wait for itself."""

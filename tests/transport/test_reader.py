@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import resource
 import socket
+import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -76,10 +78,10 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @asynccontextmanager
-async def hall() -> AsyncGenerator[ReaderKit]:
+async def hall(clock: Callable[[], float] = time.perf_counter) -> AsyncGenerator[ReaderKit]:
     sender = Sender()
     load = Load()
-    reader = Reader(sender, load)
+    reader = Reader(sender, load, clock)
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.run)
@@ -344,3 +346,47 @@ async def test_without_epoll_the_port_serves_all_the_same(monkeypatch: pytest.Mo
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         await host.say("long", "x" * 20_000)
         assert len((await guest.expect("receive"))["data"]) == 20_000
+
+
+class SlowClock:
+    """Time that passes while something is read, and else not."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Steps(trio.abc.Instrument):
+    """Counts the steps of tasks."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.number += 1
+
+
+@pytest.mark.skipif(not reader_module.HAS_EPOLL, reason="else each task reads for itself")
+@pytest.mark.parametrize("rooms", [1, 3, 24], ids="{} rooms".format)
+async def test_who_sends_what_takes_long_to_read_is_read_in_many_steps(rooms: int):
+    clock, steps = SlowClock(), Steps()
+    taken: list[int] = []
+
+    def take_long(_: bytes) -> float:
+        clock.now += 0.001
+        taken.append(steps.number)
+        return 0.0
+
+    async with hall(clock) as here:
+        wires = [await here.wire(str(number % rooms)) for number in range(24)]
+        for wire in wires:
+            wire.says = take_long
+        trio.lowlevel.add_instrument(steps)
+        for wire in wires:
+            wire.far.send(b"x")
+        await until(lambda: len(taken) == len(wires))
+        trio.lowlevel.remove_instrument(steps)
+    in_a_step_max = max(Counter(taken).values())
+    assert in_a_step_max <= 7  # 3 ms, and 4 of which each may be the last
