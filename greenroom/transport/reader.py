@@ -248,17 +248,15 @@ class Reader:
 
         A room in which there is more to read has another turn, whether it ticks or not.
         """
-        end, left, has_more = self._clock() + READING_SECONDS_MAX, MEMBERS_A_TURN_MAX, False
-        while left > 0:
-            found = room.epoll.poll(0, MEMBERS_A_LOOK_MAX)
-            for number, events in found:
-                has_more = self._read_one(room, number, events, now) or has_more
-            if len(found) < MEMBERS_A_LOOK_MAX:
-                break
-            left -= MEMBERS_A_LOOK_MAX
-            if left <= 0 or self._clock() >= end:
+        end, found = self._clock() + READING_SECONDS_MAX, room.epoll.poll(0, MEMBERS_A_TURN_MAX)
+        has_more = len(found) == MEMBERS_A_TURN_MAX
+        for place, (number, events) in enumerate(found):
+            is_look = place and not place % MEMBERS_A_LOOK_MAX
+            if is_look and self._clock() >= end:
+                _put_off(room, found[place:])
                 has_more = True
                 break
+            has_more = self._read_one(room, number, events, now) or has_more
         if has_more:
             self._queue(room)
 
@@ -327,3 +325,11 @@ async def _until_pause(connected: socket.socket, room: _Room, take: Take) -> flo
         return sleeper.pause
     finally:
         sleeper.error = None  # its traceback holds this frame, and so the sleeper
+
+
+def _put_off(room: _Room, found: list[tuple[int, int]]) -> None:
+    """Leave members of whom something has come to the next turn; they are told of once."""
+    for number, _ in found:
+        sleeper = room.sleepers.get(number)
+        if sleeper is not None:
+            room.arm(sleeper)
