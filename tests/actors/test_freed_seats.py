@@ -46,7 +46,14 @@ from greenroom.actors.lobby.messages import (
 )
 from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.messages import EndRoom, KickMember, LeaveRoom, PutOut, StopRoom
+from greenroom.actors.room.messages import (
+    EndRoom,
+    JoinRoom,
+    KickMember,
+    LeaveRoom,
+    PutOut,
+    StopRoom,
+)
 from greenroom.actors.room.rules.refusals import AlreadyInRoom, JoiningInLobby
 from greenroom.http.areas import matchmaking_seat, rooms
 
@@ -357,7 +364,7 @@ async def try_to_join(scene: Scene, player: PlayerIdentity) -> None:
 async def note_refusal(call: Callable[[], Awaitable[object]], told: list[type[Exception]]) -> None:
     try:
         await call()
-    except (Refused, ActorCrashed) as error:
+    except (Refused, ActorCrashed, StorageUnavailable) as error:
         told.append(type(error))
 
 
@@ -384,3 +391,39 @@ async def test_nobody_is_told_of_a_seat_that_a_crashed_turn_has_not_given(
     with pytest.raises(AlreadyInRoom) as sound:
         await create_room(world, arena.game.game, late.player, plain_room())
     await world.confirm(sound.value, late.player_id)
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+async def test_nobody_is_told_of_a_seat_that_is_only_claimed(
+    arena: Arena, nursery: trio.Nursery, autojump_clock: MockClock, *, is_given: bool
+):
+    """A second call of somebody whose first join has no answer yet waits for what comes of that."""
+    scene, late = await open_scene(arena, "room"), await come(arena)
+    world = arena.world
+    told: list[type[Exception]] = []
+
+    async def join_again() -> None:
+        try:
+            await scene._replace(guest=late).join_other()
+        except Refused as refusal:
+            await world.confirm(refusal, late.player_id)
+            told.append(type(refusal))
+
+    again = partial(note_refusal, join_again, told)
+    with world.seats.claim(late.player_id, "room", AlreadyInRoom, JoiningInLobby):
+        nursery.start_soon(again)
+        await wait_all_tasks_blocked()
+        assert not told
+        if is_given:
+            room = world.rooms.directory.get_ref(scene.place_id)
+            await room.ask(
+                JoinRoom(
+                    player_id=late.player_id,
+                    player_name="Late",
+                    player_data=b"{}",
+                    password=None,
+                    join_token=None,
+                )
+            )
+    await wait_all_tasks_blocked()
+    assert told == [AlreadyInRoom if is_given else StorageUnavailable]

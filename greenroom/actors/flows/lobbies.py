@@ -319,7 +319,7 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
             if requester is not None:
                 await lobby.ask(ApproveRequest(player_id, request_id, requester.player_name))
     except PlayerIsSeated:
-        if not world.seats.is_seated(requester_id):
+        if not (world.seats.is_seated(requester_id) or world.seats.is_claimed(requester_id)):
             raise
         await world.confirm_seat(requester_id)  # a seat that is lost costs nobody their request
         requester = None

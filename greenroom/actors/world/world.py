@@ -139,12 +139,17 @@ class World(msgspec.Struct, kw_only=True):
     async def confirm_seat(self, player_id: int) -> None:
         """Wait until it is durable where a player sits; see `confirm`.
 
+        A seat that is just being taken counts as one. Whether they get it is waited for, too.
+
         Raises:
             StorageUnavailable: it is not known in time, or the player has no seat any more.
             ActorUnavailable: it could not be found out.
 
         Cancellation just ends the wait.
         """
+        is_claimed = not self.seats.is_seated(player_id) and self.seats.is_claimed(player_id)
+        if is_claimed:
+            await self.seats.wait_unclaimed(player_id)
         await self.wait_durable()
         room_id, lobby_id = self.seats.find_room(player_id), self.seats.find_lobby(player_id)
         with suppress(ActorStopped):
@@ -152,7 +157,8 @@ class World(msgspec.Struct, kw_only=True):
                 await self.rooms.directory.get_ref(room_id).ask(DescribeRoom())
             elif lobby_id is not None:
                 await self.lobbies.directory.get_ref(lobby_id).ask(ReadLobbyStatus(player_id))
-        if (room_id or lobby_id) is not None and not self.seats.is_seated(player_id):
+        had_seat = is_claimed or (room_id or lobby_id) is not None
+        if had_seat and not self.seats.is_seated(player_id):
             raise StorageUnavailable(f"player {player_id} has no seat any more")
 
     async def wait_durable(self) -> None:
