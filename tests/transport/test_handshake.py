@@ -19,6 +19,7 @@ from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.network.addresses import INVALID_HOST
 from greenroom.network.head_limits import FIELDS_MAX
 from greenroom.network.sockets import ListenError
+from greenroom.network.target import OTHER_HOST
 from greenroom.transport import listener as websocket
 from greenroom.transport.arrival.handshake import (
     HEAD_BYTES_MAX,
@@ -180,6 +181,14 @@ def test_http_1_0_knows_no_host():
     with pytest.raises(NotAnOpening) as other:
         read_opening(b"GET / HTTP/1.0\r\n\r\n")
     assert replies(other.value.answer)[0].status == 200
+
+
+def test_an_opening_for_another_host_than_its_header_is_refused():
+    assert opening("http://A:80/", Host="a").host == "A"
+    with pytest.raises(NotAnOpening) as other:
+        opening("http://other.example/", Host="localhost")
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.json["error"]) == (400, OTHER_HOST)
 
 
 @pytest.mark.parametrize(

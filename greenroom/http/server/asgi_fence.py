@@ -37,10 +37,11 @@ from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.ports import Answerer
 from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.http.server.options import HttpOptions
-from greenroom.http.server.parser import TIMED_OUT, split_target
-from greenroom.network.addresses import INVALID_HOST, address_key, is_host
+from greenroom.http.server.parser import TIMED_OUT
+from greenroom.network.addresses import address_key
 from greenroom.network.head_limits import INVALID_REQUEST
 from greenroom.network.proxies import TrustedProxies, plain_address
+from greenroom.network.target import WrongHost, find_host, split_target
 
 _logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class AsgiFence:
         try:
             body = await self._read(scope, receive, lease)
             if scope["http_version"] < "2":
-                _check_head(scope)
+                scope = _check_head(scope)
         except _Gone:
             return
         except _Refused as refused:
@@ -358,14 +359,25 @@ def _too_large(scope: HTTPScope) -> bytes:
     return b""
 
 
-def _check_head(scope: HTTPScope) -> None:
-    """Refuse what h11 lets pass and the other server does not; both then end the connection."""
-    names = {name for name, _ in scope["headers"]}
-    if {b"content-length", b"transfer-encoding"} <= names:
+def _check_head(scope: HTTPScope) -> HTTPScope:
+    """Refuse what h11 lets pass and the other server does not; both then end the connection.
+
+    Returns:
+        the scope, with the host that the request is for as its Host header.
+    """
+    headers = dict(scope["headers"])
+    if b"content-length" in headers and b"transfer-encoding" in headers:
         raise _Refused(_last_answer(INVALID_REQUEST))
-    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-    if not all(map(is_host, hosts)):
-        raise _Refused(_last_answer(INVALID_HOST))
+    given = headers.get(b"host")
+    header = None if given is None else given.decode("latin-1")
+    try:
+        host = find_host(scope["raw_path"], header, is_optional=scope["http_version"] == "1.0")
+    except WrongHost as error:
+        raise _Refused(_last_answer(str(error))) from None
+    if host is None or host == header:
+        return scope
+    kept = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {**scope, "headers": [*kept, (b"host", host.encode("latin-1"))]}
 
 
 def _last_answer(text: str) -> Answer:

@@ -19,7 +19,6 @@ import re
 from contextlib import suppress
 from enum import Enum
 from typing import Final
-from urllib.parse import unquote
 
 from httptools import (
     HttpParserError,
@@ -30,8 +29,8 @@ from httptools import (
 
 from greenroom.http.request import body_bytes_max_of
 from greenroom.http.server.head_cache import Head, KnownHeads
-from greenroom.network.addresses import INVALID_HOST, is_host
 from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
+from greenroom.network.target import WrongHost, find_host, split_target
 
 
 class BadRequest(Exception):
@@ -128,20 +127,6 @@ def is_one_plain_request(data: bytes) -> bool:
 def _is_method_unknown(error: HttpParserError, head: bytes) -> bool:
     """Return whether a well-formed method is all that was wrong: then it is a 404, not a 400."""
     return isinstance(error, HttpParserInvalidMethodError) and bool(_METHOD.match(head))
-
-
-def split_target(raw: bytes) -> tuple[str, str]:
-    """Return the path, percent-decoded, and the query of a target in whichever form it came."""
-    target = raw.decode("latin-1")
-    if not target.startswith("/"):
-        scheme, found, rest = target.partition("://")
-        if found and scheme.isalpha():  # the absolute form, which a proxy may send
-            authority, slash, after = rest.partition("/")
-            query = authority.partition("?")[1:]
-            target = slash + after if slash else "/" + "".join(query)
-    target = target.partition("#")[0] if "#" in target else target
-    path, _, query_string = target.partition("?")
-    return (unquote(path) if "%" in path else path), query_string
 
 
 class RequestParser:
@@ -441,9 +426,12 @@ class RequestParser:
         self.http_1_0 = http_1_0 = version == "1.0"
         if not http_1_0 and version != "1.1":
             raise BadRequest(INVALID_REQUEST)
-        host = headers.get("host")
-        if (host is None and not http_1_0) or (host is not None and not is_host(host)):
-            raise BadRequest(INVALID_HOST)
+        try:
+            host = find_host(self._target, headers.get("host"), is_optional=http_1_0)
+        except WrongHost as error:
+            raise BadRequest(str(error)) from None
+        if host is not None:
+            headers["host"] = host
         connection = headers.get("connection")
         if connection is None:
             self.keep_alive = not http_1_0

@@ -19,9 +19,10 @@ from httptools import (
     HttpRequestParser,
 )
 
-from greenroom.network.addresses import INVALID_HOST, host_name, is_host
+from greenroom.network.addresses import host_name
 from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.network.proxies import FORWARDING_HEADERS
+from greenroom.network.target import WrongHost, find_host
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
@@ -122,7 +123,7 @@ def read_opening(head: bytes) -> Opening:
     if target.path != "/" or method not in {"GET", "HEAD"}:
         _refuse("404 Not Found", INVALID_ENDPOINT)
     headers = found.headers
-    _check_head(headers, parser.get_http_version())
+    _check_head(found, parser.get_http_version())
     if not _holds(headers.get("upgrade"), "websocket"):
         raise NotAnOpening(_ok(is_head=method == "HEAD"))
     if method != "GET" or parser.get_http_version() != "1.1":
@@ -140,11 +141,15 @@ def overloaded(retry_seconds: int) -> bytes:
     return _ANSWER % (b"429 Too Many Requests", b"application/json", len(body), more, body)
 
 
-def _check_head(headers: dict[str, str], version: str) -> None:
+def _check_head(head: _Head, version: str) -> None:
     """Refuse what two readers may understand differently: whose request it is, where it ends."""
-    host = headers.get("host")
-    if not is_host(host) if host is not None else version != "1.0":
-        _refuse("400 Bad Request", INVALID_HOST)
+    headers = head.headers
+    try:
+        host = find_host(head.target, headers.get("host"), is_optional=version == "1.0")
+    except WrongHost as error:
+        _refuse("400 Bad Request", str(error))
+    if host is not None:
+        headers["host"] = host
     if "transfer-encoding" in headers or headers.get("content-length", "0").strip("0"):
         _refuse("400 Bad Request", INVALID_REQUEST)
 

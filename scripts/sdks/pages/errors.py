@@ -34,6 +34,7 @@ from greenroom.http.server.parser import (
 from greenroom.http.table import Auth, Endpoint
 from greenroom.network.addresses import INVALID_HOST
 from greenroom.network.head_limits import INVALID_REQUEST, TOO_MANY_FIELDS
+from greenroom.network.target import OTHER_HOST
 from sdks.model import Files
 from sdks.pages.parts import page, paragraphs, table
 
@@ -89,6 +90,7 @@ _VARYING: Final[tuple[tuple[str, type[Refused], str], ...]] = (
 _NO_HTTP: Final = (
     (INVALID_REQUEST, "It breaks the grammar of HTTP."),
     (INVALID_HOST, "The header Host is missing, there twice, or no name of a host."),
+    (OTHER_HOST, "Its target is a whole URL, for another host or port than the header Host."),
     (HEAD_TOO_LARGE, "Its first line and header fields are too long together."),
     (TOO_MANY_FIELDS, "It has too many header fields."),
     (TARGET_TOO_LONG, "Its path and query are too long."),

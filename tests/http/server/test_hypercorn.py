@@ -9,9 +9,11 @@ import pytest
 import trio
 from http_kit import Running, exchange, read_all, replies, serving
 
+from greenroom.http.metrics import Metrics
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.network.addresses import INVALID_HOST
 from greenroom.network.head_limits import INVALID_REQUEST
+from greenroom.network.target import OTHER_HOST
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HANDSHAKE = (
@@ -88,13 +90,39 @@ async def test_a_host_that_is_none_ends_the_connection(running: Running, path: b
     assert (answer.status, answer.json["error"]) == (400, INVALID_HOST)
 
 
-@pytest.mark.parametrize("form", [b"http://a", b"HTTPS://a:1"])
-async def test_the_absolute_form_of_a_target_is_understood(running: Running, form: bytes):
+@pytest.mark.parametrize(("form", "host"), [(b"http://a", b"A:80"), (b"HTTPS://a:1", b"a:1")])
+async def test_the_absolute_form_of_a_target_is_understood(
+    running: Running, form: bytes, host: bytes
+):
     for target, text in ((b"/healthz", "GET"), (b"/api/%78?q=%20#f", '"query":"q=%20"')):
-        sent = b"GET " + form + target + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+        sent = b"GET " + form + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n"
         [answer] = replies(await exchange(running.port, sent))
         assert answer.status == 200
         assert text in answer.body.decode()
+
+
+@pytest.mark.parametrize("path", [b"/api/x", b"/healthz", b"/metrics", b"/nothing"])
+async def test_a_target_for_another_host_than_the_header_ends_the_connection(
+    running: Running, path: bytes
+):
+    sent = b"GET http://other.example" + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    [answer] = replies(await exchange(running.port, sent, DISCOVERY))
+    assert (answer.status, answer.json["error"]) == (400, OTHER_HOST)
+    assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [(b"http://127.0.0.1", 200), (b"http://other.example", 404), (b"", 404)],
+)
+async def test_the_metrics_are_for_those_who_ask_for_this_host(
+    server: str, target: bytes, status: int
+):
+    sent = b"GET " + target + b"/metrics HTTP/1.0\r\n\r\n"
+    async with serving(server=server, routes={"/metrics": Metrics().answer}) as running:
+        [answer] = replies(await exchange(running.port, sent))
+    assert answer.status == status
 
 
 async def test_blank_lines_before_a_request_are_overlooked_by_the_default_server():

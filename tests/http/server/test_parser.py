@@ -89,7 +89,7 @@ GOOD = {
     ),
     "a fragment": (b"GET /api/x#y?z HTTP/1.1\r\n" + H + b"\r\n", [request_of("GET", "/api/x")]),
     "the absolute form": (
-        b"GET http://b/api/x?q HTTP/1.1\r\n" + H + b"\r\n",
+        b"GET http://a/api/x?q HTTP/1.1\r\n" + H + b"\r\n",
         [request_of("GET", "/api/x", query="q")],
     ),
     "a body": (
