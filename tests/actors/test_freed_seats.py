@@ -306,26 +306,15 @@ async def test_a_host_who_answers_waits_until_the_requesters_seat_is_durable(
     host = await come(arena)
     lobby = await create_lobby(world, game.game, host.player, plain_lobby(join_by_requests=True))
     request_id = await request_to_join(world, game.game_id, asker.player, lobby.lobby_id, b"{}")
+    call = partial(answer_request, world, game.game_id, host.player_id, request_id)
     for is_lost in (True, False):
-        arena.memory.automatic = False
-        nursery.start_soon(try_to_join, scene, asker)
-        await wait_all_tasks_blocked()
-        told: list[type[Exception]] = []
-        call = partial(answer_request, world, game.game_id, host.player_id, request_id)
-        nursery.start_soon(note_refusal, partial(call, is_approved=True), told)
-        await wait_all_tasks_blocked()
-        assert not told
-        arena.memory.automatic = True
-        if is_lost:
-            arena.memory.refuse_first()
-        else:
-            arena.memory.commit()
-        await trio.sleep(3)
+        approve = partial(call, is_approved=True)
+        told = await ask_during_join(scene, asker, approve, nursery, is_lost=is_lost)
         request, _ = await read_request(world, game.game_id, asker.player_id, request_id)
         if is_lost:
-            assert (told, request.status) == ([ActorCrashed], "pending")
+            assert (told, request.status) == (ActorCrashed, "pending")
         else:
-            assert (told, request.status) == ([PlayerIsSeated], "rejected")
+            assert (told, request.status) == (PlayerIsSeated, "rejected")
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -337,21 +326,36 @@ async def test_nobody_is_told_that_a_friend_is_seated_until_that_is_durable(
     addressee = Addressee(None, friend.player_id)
     await request_friendship(world, game.game, me.player_id, addressee)
     await accept_friendship(world, game.game_id, friend.player_id, me.player_id)
-    arena.memory.automatic = False
-    nursery.start_soon(try_to_join, scene, friend)
-    await wait_all_tasks_blocked()
+    invite = partial(invite_friend, world, game.game_id, me.player, friend.player_id)
+    told = await ask_during_join(scene, friend, invite, nursery, is_lost=is_lost)
+    assert told is (ActorCrashed if is_lost else PlayerIsSeated)
+
+
+async def ask_during_join(
+    scene: Scene,
+    player: PlayerIdentity,
+    call: Callable[[], Awaitable[object]],
+    nursery: trio.Nursery,
+    *,
+    is_lost: bool,
+) -> type[Exception]:
+    """Call while a player's join is not durable, and return how that is refused afterwards."""
+    memory = scene.arena.memory
     told: list[type[Exception]] = []
-    call = partial(invite_friend, world, game.game_id, me.player, friend.player_id)
+    memory.automatic = False
+    nursery.start_soon(try_to_join, scene, player)
+    await wait_all_tasks_blocked()
     nursery.start_soon(note_refusal, call, told)
     await wait_all_tasks_blocked()
-    assert not told
-    arena.memory.automatic = True
+    assert not told, "it is not durable yet"
+    memory.automatic = True
     if is_lost:
-        arena.memory.refuse_first()
+        memory.refuse_first()
     else:
-        arena.memory.commit()
+        memory.commit()
     await trio.sleep(3)
-    assert told == [ActorCrashed if is_lost else PlayerIsSeated]
+    (refusal,) = told
+    return refusal
 
 
 async def try_to_join(scene: Scene, player: PlayerIdentity) -> None:
