@@ -147,7 +147,7 @@ def measure_floods(run: Run) -> str:
         stalls.row(name, (each.held_up for each in rounds)) for name, rounds in found.items()
     ]
     table = ["Of all rounds the most that may have held calls up:", "", stalls.HEADER]
-    table += ["|---" * 7 + "|", *held_up]
+    table += ["|---" * 8 + "|", *held_up]
     return "\n".join([*lines, "", *_verdict(found), "", *table])
 
 

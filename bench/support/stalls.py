@@ -1,13 +1,15 @@
 """The event loop, its collections, commits, or the machine: which of them held calls up.
 
 An outlier of a latency explains itself then. Where the server waited for its core, or the players'
-core was late, other programs kept the machine busy.
+core was late, other programs kept the machine busy. A commit takes no less than the disk does: a
+small file beside the database is synced all the time, and its longest wait is the floor.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterable
@@ -20,6 +22,10 @@ import processes
 
 LOOK_SECONDS = 0.005
 """A hundredth of a core, all looks together."""
+SYNC_SECONDS = 0.02
+"""Syncs at this pace take next to nothing of a disk."""
+SYNCED_BYTES = 8_192
+"""A page of Postgres."""
 SCRAPE_SECONDS_MAX = 30.0
 HISTOGRAMS = {
     "loop": "greenroom_scheduling_delay_seconds",
@@ -28,7 +34,8 @@ HISTOGRAMS = {
 }
 HEADER = (
     "| flood | the server waited for its core, s | its event loop late, at most ms "
-    "| collections | each at most ms | commits at most ms | the players' core late, at most ms |"
+    "| collections | each at most ms | commits at most ms "
+    "| the disk alone at most ms | the players' core late, at most ms |"
 )
 
 Buckets = dict[float, int]
@@ -44,6 +51,8 @@ class Stalls(NamedTuple):
     collections: int
     collection_ms: float
     commit_ms: float
+    disk_ms: float
+    """The longest sync of a page on the database's disk, by another program."""
     other_core_ms: float
     """How late a program on the players' core woke."""
 
@@ -71,12 +80,14 @@ class Watch:
         self._target = target
         self._over = Event()
         self._late_seconds = 0.0
-        self._thread = Thread(target=self._look)
+        self._sync_seconds = 0.0
+        self._threads = [Thread(target=self._look), Thread(target=self._sync)]
 
     def __enter__(self) -> Self:
         self._before = self._read()
         self._waited_before = self._read_waited()
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
@@ -86,7 +97,8 @@ class Watch:
         traceback: TracebackType | None,
     ) -> None:
         self._over.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def read_stalls(self) -> Stalls:
         """Return what there has been since the beginning."""
@@ -99,6 +111,7 @@ class Watch:
             found["collection"][0],
             longest_ms["collection"],
             longest_ms["commit"],
+            1_000 * self._sync_seconds,
             1_000 * self._late_seconds,
         )
 
@@ -121,6 +134,16 @@ class Watch:
             due = time.monotonic() + LOOK_SECONDS
             time.sleep(LOOK_SECONDS)
             self._late_seconds = max(self._late_seconds, time.monotonic() - due)
+
+    def _sync(self) -> None:
+        """Note how long it takes to sync a page where the benchmarks' databases lie."""
+        os.sched_setaffinity(0, {processes.OTHER_CORE})
+        with tempfile.TemporaryFile(prefix="greenroom-bench-") as file:
+            while not self._over.wait(SYNC_SECONDS):
+                began = time.monotonic()
+                os.pwrite(file.fileno(), os.urandom(SYNCED_BYTES), 0)
+                os.fdatasync(file.fileno())
+                self._sync_seconds = max(self._sync_seconds, time.monotonic() - began)
 
 
 def row(name: str, rounds: Iterable[Stalls]) -> str:

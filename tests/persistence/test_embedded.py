@@ -99,6 +99,7 @@ async def test_what_was_written_is_there_after_a_clean_stop(data_dir: Path) -> N
         ask(conninfo, "CREATE TABLE notes AS SELECT 'kept' AS note")
         assert ask(conninfo, "SHOW synchronous_commit") == "on"
         assert ask(conninfo, "SHOW listen_addresses") == ""
+        assert ask(conninfo, "SHOW wal_segment_size") == "2MB"
     assert read_pid_file(data_dir / "postgres") is None
     async with running(data_dir) as again:
         assert again == conninfo
