@@ -1,7 +1,8 @@
 """Work of several milliseconds in pieces: large bodies and answers, with other tasks in between.
 
 Half-made results take memory that no budget counts. So an address has one at a time, and there are
-`PLACES` for all.
+`PLACES` for all. An address that owes processor time waits for its turn before it has a place.
+Once work has begun it has a piece in each pass: so addresses that wait are in nobody's way.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from greenroom.network.pieces import LARGE_BYTES, Pieces
 
 PIECE_BYTES: Final = 256 << 10
 """Bytes of steps that are done in one go: some 1.5 ms. A single step may have more."""
-PLACES: Final = 32
-"""Results that are half made, each of 4 MiB at most. Further addresses wait in turn."""
+PLACES: Final = 4
+"""Results that are half made, each of 4 MiB at most. Further addresses wait in turn.
+
+While all places are taken, passes take `SLOW_PASS_SECONDS` or more. So addresses that use much soon
+take turns, and these let in less work than the places can do.
+"""
 
 Result = TypeVar("Result")
 
@@ -38,7 +43,7 @@ class LargeWork:
         self._places = trio.Semaphore(PLACES)
 
     async def do(self, key: str, steps: Steps[Result]) -> Result:
-        """Do the steps; return their result. Large work ends with a checkpoint, small has none.
+        """Do the steps; return their result. Large work begins with a checkpoint, small has none.
 
         Args:
             key: the address for which it is done; see `address_key`.
@@ -51,9 +56,9 @@ class LargeWork:
         """
         work = Work(steps)
         if not work.go_on(LARGE_BYTES):
-            async with self._pieces.hold(key), self._places:
-                is_over = False
-                while not is_over:
-                    is_over = work.go_on(PIECE_BYTES)
-                    await self._turns.pause(key)
+            async with self._pieces.hold(key):
+                await self._turns.pause(key)
+                async with self._places:
+                    while not work.go_on(PIECE_BYTES):
+                        await trio.lowlevel.checkpoint()
         return work.result

@@ -10,7 +10,7 @@ import trio
 
 from greenroom.http.overload import large_work
 from greenroom.http.overload.large_work import PIECE_BYTES, LargeWork
-from greenroom.http.overload.turns import AddressTurns
+from greenroom.http.overload.turns import OWED_SECONDS_MAX, AddressTurns
 from greenroom.http.steps import Steps, Work, finish
 from greenroom.network.pieces import LARGE_BYTES
 
@@ -102,6 +102,40 @@ async def test_so_many_addresses_have_half_made_results_and_no_more(
         for number in range(10):
             nursery.start_soon(work.do, f"{number}", steps())
     assert most == 3
+
+
+async def test_addresses_that_wait_for_their_turns_are_in_nobodys_way():
+    turns = AddressTurns(monotonic=lambda: 0.0)  # and nothing of what is owed is paid off
+    turns.start()
+    work, begun, done = LargeWork(turns), Counter[str](), trio.Event()
+    floods = [f"flood {number}" for number in range(2 * large_work.PLACES)]
+
+    def steps(key: str) -> Steps[None]:
+        yield PIECE_BYTES
+        begun[key] += 1
+        for _ in range(4):
+            turns.charge(key, OWED_SECONDS_MAX)  # they have other calls, too
+            yield PIECE_BYTES
+
+    async def do_a_players() -> None:
+        await work.do("player", count_to(4, PIECE_BYTES, []))
+        done.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turns.run)
+        for flood in floods * 2:
+            nursery.start_soon(work.do, flood, steps(flood))
+        await let_pass(100)
+        nursery.start_soon(do_a_players)
+        await let_pass(10)
+        assert done.is_set()
+        assert begun == Counter(floods), "the second of each waits"
+        nursery.cancel_scope.cancel()
+
+
+async def let_pass(passes: int) -> None:
+    for _ in range(passes):
+        await trio.lowlevel.checkpoint()
 
 
 async def test_who_fails_or_is_cancelled_is_in_nobodys_way():
