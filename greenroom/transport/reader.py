@@ -233,9 +233,9 @@ class Reader:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
             found = self._epoll.poll(0, ROOMS_A_PASS_MAX)
             turns = len(found)
-            began = self._clock()
-            for number, _ in found:
-                if self._clock() - began >= READING_SECONDS_MAX:
+            began = self._clock() if turns > 1 else 0.0
+            for turn, (number, _) in enumerate(found):
+                if turn and self._clock() - began >= READING_SECONDS_MAX:
                     await trio.lowlevel.checkpoint()
                     began = self._clock()
                 room = self._numbered.get(number)  # it may be another by now, which does no harm
@@ -248,7 +248,8 @@ class Reader:
 
         A room in which there is more to read has another turn, whether it ticks or not.
         """
-        end, found = self._clock() + READING_SECONDS_MAX, room.epoll.poll(0, MEMBERS_A_TURN_MAX)
+        found = room.epoll.poll(0, MEMBERS_A_TURN_MAX)
+        end = self._clock() + READING_SECONDS_MAX if len(found) > MEMBERS_A_LOOK_MAX else 0.0
         has_more = len(found) == MEMBERS_A_TURN_MAX
         for place, (number, events) in enumerate(found):
             is_look = place and not place % MEMBERS_A_LOOK_MAX

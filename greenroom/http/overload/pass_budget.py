@@ -165,7 +165,8 @@ class PassBudget(trio.abc.Instrument):
             self._spared_sum = 0
         self.is_behind = is_behind
         if self._cpu_shares is not None:
-            takes_turns = self._take_turns(now)
+            is_due = now - self._window_began >= SLOW_WINDOW_SECONDS
+            takes_turns = (is_due or self._turns.is_on) and self._take_turns(now, is_due=is_due)
             if takes_turns or is_behind or now - self._long_since >= COUNTED_SECONDS:
                 self._cpu_shares.start(now)
                 self._cpu_shares.begin_pass(now)
@@ -174,10 +175,15 @@ class PassBudget(trio.abc.Instrument):
         if is_behind:
             self._call(self.take_up)
 
-    def _take_turns(self, now: float) -> bool:
-        """Let addresses take turns while passes are slow; return whether they do."""
+    def _take_turns(self, now: float, *, is_due: bool) -> bool:
+        """Let addresses take turns while passes are slow; return whether they do.
+
+        Args:
+            now: seconds.
+            is_due: whether a window has ended.
+        """
         turns = self._turns
-        if now - self._window_began >= SLOW_WINDOW_SECONDS:
+        if is_due:
             if self._slow_seconds >= SLOW_SECONDS_MAX and self._addresses() > 1:
                 self._slow_at = now
                 turns.start()
