@@ -160,6 +160,11 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
         "storage_limit_reached", 400, "Storage limit reached. Delete data or upgrade the plan."
     ),
     Refusal(
+        "storage_share_used",
+        429,
+        "Too much stored from this address for this plan: its share is used up for today",
+    ),
+    Refusal(
         "takes_no_requests",
         400,
         "This matchmaking lobby does not take join requests. Use /join endpoint instead.",

@@ -24,6 +24,7 @@ from greenroom.actors.plans.refusals import (
     GamesHoldTooMuch,
     PlayersRefused,
     RoomsRefused,
+    StorageShareUsed,
 )
 from greenroom.actors.player.messages import Ban
 from greenroom.actors.player.refusals import PlayerIsBanned
@@ -73,6 +74,7 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (GamesHoldTooMuch, 429),
     (TooManyGuesses, 429),
     (CallShareUsed, 429),
+    (StorageShareUsed, 429),
     (RoomsRefused, 429),
     (TooManyBuilds, 429),
     (BehaviourRests, 429),
@@ -163,7 +165,7 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyBuilds():
             return too_many_requests(error.retry_seconds)
-        case CallShareUsed():
+        case CallShareUsed() | StorageShareUsed():
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyGuesses():
             return too_many_requests(math.ceil(error.retry_seconds), str(error))

@@ -26,8 +26,8 @@ from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, Refused
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
-from greenroom.actors.plans.ledger import Held
 from greenroom.actors.plans.memory import Piece
+from greenroom.actors.plans.owner_usage import Held
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.rules import actions, codec, updates

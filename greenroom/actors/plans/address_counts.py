@@ -80,5 +80,13 @@ class AddressCounts:
         return 0 if self._shared is None else self._shared[_place(key)]
 
 
+def add_count(counts: AddressCounts, key: str, more: int) -> None:
+    """Count so much more; less is negative."""
+    if more > 0:
+        counts.add(key, more)
+    elif more < 0:
+        counts.subtract(key, -more)
+
+
 def _place(key: str) -> int:
     return hash(key) % _SHARED_COUNTS

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from greenroom.actors.kernel.shards import partition_named
-from greenroom.actors.plans.address_counts import share_key
+from greenroom.actors.plans.address_counts import add_count, share_key
 from greenroom.actors.plans.ledger import GameUsage, Ledger
-from greenroom.actors.plans.memory import Memory, Piece, add_count
+from greenroom.actors.plans.memory import Memory, Piece
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 
 Weigh = Callable[[], tuple[int, int]]

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.kernel.shards import home_shard, partition_named
-from greenroom.actors.plans.address_counts import AddressCounts, share_key
+from greenroom.actors.plans.address_counts import share_key
+from greenroom.actors.plans.owner_usage import WHOLE_PLAN, Held, OwnerUsage
 from greenroom.actors.plans.plan import (
     UNLIMITED,
     UNLIMITED_PLANS,
@@ -29,15 +30,12 @@ from greenroom.actors.plans.refusals import (
     CallShareUsed,
     GamesHoldTooMuch,
     StorageLimitReached,
+    StorageShareUsed,
     TooManyGames,
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
-from greenroom.actors.plans.shares import Kind, OwnerShares, PlanNeeds
-
-Held = Literal["rooms", "players", "games"]
-"""A kind of thing that is held in memory. Rooms and players are counted as `memory.py` says. Games
-count with their documents, those included that nobody has called yet."""
+from greenroom.actors.plans.shares import OwnerShares, PlanNeeds
 
 DAY_SECONDS: Final = 86_400
 CALL_BYTES: Final = 256
@@ -46,111 +44,7 @@ GAME_HELD_BYTES: Final = 4_096
 """Bytes that a game takes in memory besides its document."""
 PLAYER_BYTES: Final = 256
 """Bytes that a player is taken to weigh besides name and document: the row, with its indexes."""
-WHOLE_PLAN: Final = 1.0
-"""The share of a plan with which one address may use all of it."""
 _WRITTEN_BY_PLAN: Final = "written bytes by plan"
-
-
-class OwnerUsage:
-    """The usage of one owner, all games together."""
-
-    __slots__ = (
-        *("_limits", "_shares", "allowed", "bytes_from", "bytes_held", "calls", "calls_from"),
-        *(
-            "games",
-            "online_from",
-            "owner_id",
-            "players_online",
-            "rooms",
-            "rooms_from",
-            "share_per_address",
-        ),
-        *("spread_games", "storage_bytes", "written_bytes", "written_from"),
-    )
-
-    def __init__(
-        self, owner_id: int, limits: PlanLimits, share_per_address: float = WHOLE_PLAN
-    ) -> None:
-        """Start with nothing used."""
-        self.owner_id = owner_id
-        self._limits = self.allowed = limits
-        """`allowed` is what may be used here: the plan's limits, or this node's shares of them."""
-        self._shares: OwnerShares | None = None
-        self.spread_games = 0
-        """Games that live in several partitions."""
-        self.share_per_address = share_per_address
-        self.calls_from = AddressCounts()
-        """Calls by address; not counted for a plan without limits."""
-        self.online_from = AddressCounts()
-        self.rooms_from = AddressCounts()
-        self.bytes_from: dict[Held, AddressCounts] = {
-            "rooms": AddressCounts(),
-            "players": AddressCounts(),
-        }
-        """Games are made by operators, and count for no address."""
-        self.written_from = AddressCounts()
-        self.calls = 0
-        self.games = 0
-        self.players_online = 0
-        self.rooms = 0
-        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
-        """Bytes in memory."""
-        self.storage_bytes = 0
-        self.written_bytes = 0
-        """Bytes written today."""
-
-    def compute_address_share(self, limit: float) -> float:
-        """Return how much of what a plan allows one address may use; at least 1."""
-        return max(1.0, self.share_per_address * limit)
-
-    def count_used(self) -> dict[Kind, int]:
-        """Return how much is used of each limit that can be shared."""
-        return {
-            "storage_bytes": self.storage_bytes,
-            "players_online": self.players_online,
-            "calls_per_day": self.calls,
-            "rooms": self.rooms,
-            "rooms_bytes": self.bytes_held["rooms"],
-            "players_bytes": self.bytes_held["players"],
-            "written_bytes_per_day": self.written_bytes,
-        }
-
-    def lacks(self, kind: Kind, more: float) -> bool:
-        """Return whether other nodes may have left so much more of the plan; note that need.
-
-        Args:
-            kind: of which limit, that does not suffice here.
-            more: how much is needed beyond what is used.
-        """
-        if self.shares is None:
-            return False
-        limit: float = getattr(self.limits, f"{kind}_max")
-        return self.shares.lacks(kind, math.ceil(more), self.count_used()[kind], limit)
-
-    @property
-    def limits(self) -> PlanLimits:
-        """Return what the whole plan allows."""
-        return self._limits
-
-    @limits.setter
-    def limits(self, limits: PlanLimits) -> None:
-        self._limits = limits
-        self.settle()
-
-    @property
-    def shares(self) -> OwnerShares | None:
-        """Return this node's shares; None while all is counted here, or there are no limits."""
-        return self._shares
-
-    @shares.setter
-    def shares(self, shares: OwnerShares | None) -> None:
-        self._shares = shares
-        self.settle()
-
-    def settle(self) -> None:
-        """Allow what limits and shares say now."""
-        shares = self._shares
-        self.allowed = self._limits if shares is None else shares.compute_allowed(self._limits)
 
 
 class GameUsage:
@@ -215,17 +109,26 @@ class GameUsage:
         if key := share_key(address):
             self._online_from.subtract(key)
 
-    def check_storage(self, more_bytes: int) -> None:
+    def check_storage(self, more_bytes: int, address: str = "", now: int = 0) -> None:
         """Admit so many more stored bytes; none or fewer always pass.
+
+        Args:
+            more_bytes: how many.
+            address: where they come from; empty if they count for no address.
+            now: Unix seconds.
 
         Raises:
             StorageLimitReached: the plan allows no more.
+            StorageShareUsed: it allows no more from there today.
         """
         owner = self.owner
         if more_bytes > 0 and owner.storage_bytes + more_bytes > owner.allowed.storage_bytes_max:
             if not owner.lacks("storage_bytes", more_bytes):
                 self._refused["storage by plan"] += 1
             raise StorageLimitReached
+        if more_bytes > 0 and not owner.may_store_from(share_key(address), more_bytes):
+            self._refused["storage by plan and address"] += 1
+            raise StorageShareUsed(DAY_SECONDS - now % DAY_SECONDS)
 
     def count_stored(self, more_bytes: int, player_id: int = DOCUMENT) -> None:
         """Count what is stored now.
@@ -238,6 +141,10 @@ class GameUsage:
         self.owner.storage_bytes += more_bytes
         if self.recount is not None:
             self.recount.note_change(player_id, more_bytes)
+
+    def count_stored_from(self, address: str, more_bytes: int) -> None:
+        """Count so many bytes more, or less, as stored from an address; empty for none."""
+        self.owner.count_stored_from(share_key(address), more_bytes)
 
     def end_recount(self, recount: StoredRecount) -> None:
         """Put the stored bytes right, as they were counted anew."""
@@ -578,6 +485,7 @@ class Ledger:
             owner.calls = owner.written_bytes = 0
             owner.calls_from.clear()
             owner.written_from.clear()
+            owner.stored_from.clear()
             if owner.shares is not None:
                 owner.shares.begin_day()
                 owner.settle()

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.plans.address_counts import AddressCounts
-from greenroom.actors.plans.ledger import GameUsage, Held, Ledger, OwnerUsage
+from greenroom.actors.plans.address_counts import add_count
+from greenroom.actors.plans.ledger import GameUsage, Ledger
+from greenroom.actors.plans.owner_usage import Held, OwnerUsage
 from greenroom.actors.plans.shares import Kind
 
 
@@ -183,11 +184,3 @@ class Piece:
         self.resize(0)
         self.share = share
         self.resize(size)
-
-
-def add_count(counts: AddressCounts, key: str, more: int) -> None:
-    """Count so much more; less is negative."""
-    if more > 0:
-        counts.add(key, more)
-    elif more < 0:
-        counts.subtract(key, -more)

@@ -16,6 +16,21 @@ class StorageLimitReached(Refused):
     text = "Storage limit reached. Delete data or upgrade the plan."
 
 
+class StorageShareUsed(Refused):
+    """An address has had its share of the plan's storage filled today (429).
+
+    Attributes:
+        retry_seconds: until the next day begins.
+    """
+
+    text = "Too much stored from this address for this plan: its share is used up for today"
+
+    def __init__(self, retry_seconds: int) -> None:
+        """Refuse until the next day."""
+        super().__init__()
+        self.retry_seconds = retry_seconds
+
+
 class PlayersRefused(Refused):
     """There is no space for one more player, or for more of theirs (429).
 

@@ -274,11 +274,13 @@ class PlayerActor(Actor[PlayerRole]):
         self._address = command.address
         usage = self._find_usage(command.game_id)
         usage.check_player(command.address)
-        usage.check_storage(player_bytes(command.player_name, command.player_data))
+        now, size = self._clock.now(), player_bytes(command.player_name, command.player_data)
+        usage.check_storage(size, command.address, now)
         held = new_bytes(command.player_name, command.player_data)
         document_bytes = len(command.player_data)
         self._index.admit_new(command.game_id, held, document_bytes, command.address)
-        return Changed(None, rules.decide_register(command, self._clock.now()))
+        usage.count_stored_from(command.address, size)
+        return Changed(None, rules.decide_register(command, now))
 
     @handles(Authenticate)
     def authenticate(self, command: Authenticate) -> Changed[None] | None:
@@ -366,9 +368,11 @@ class PlayerActor(Actor[PlayerRole]):
         """Store another document."""
         player, now = self._player, self._clock.now()
         more_bytes = len(command.player_data) - len(player.player_data)
+        usage = self._find_usage(player.game_id)
         if more_bytes > 0:
-            self._find_usage(player.game_id).check_storage(more_bytes)
+            usage.check_storage(more_bytes, command.address, now)
             self._check_space(more_bytes, len(command.player_data))
+        usage.count_stored_from(command.address, more_bytes)
         return Changed(now, _replaced(player, command.player_data, now))
 
     @handles(WriteResult)

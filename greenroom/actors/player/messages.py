@@ -231,7 +231,7 @@ class StatsWritten(msgspec.Struct, frozen=True):
 class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     """Register an account. Only ever the first command to an actor without a record.
 
-    Refused: PlayersRefused, StorageLimitReached.
+    Refused: PlayersRefused, StorageLimitReached, StorageShareUsed.
     """
 
     player_id: int
@@ -319,10 +319,13 @@ class ReadPlayerDocument(Command[PlayerRole, PlayerDocument], frozen=True):
 class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
     """Store a JSON object, verbatim; answers `updated_at` (Unix seconds).
 
-    Refused: StorageLimitReached, PlayersHoldTooMuch.
+    Refused: StorageLimitReached, StorageShareUsed, PlayersHoldTooMuch.
+
+    What is stored counts for the address of the client; empty for none.
     """
 
     player_data: bytes
+    address: str = ""
 
 
 class WriteResult(Command[PlayerRole, None], frozen=True):

@@ -13,7 +13,11 @@ from greenroom.actors.flows.spread.copies import change_game
 from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.plans.refusals import GamesHoldTooMuch, StorageLimitReached
+from greenroom.actors.plans.refusals import (
+    GamesHoldTooMuch,
+    StorageLimitReached,
+    StorageShareUsed,
+)
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 from greenroom.actors.player.refusals import PlayerNotFound, TooManyStats
 from greenroom.behaviour.errors import BadStat
@@ -115,13 +119,13 @@ async def get_player(caller: PlayerCaller) -> PlayerDocumentReply:
         token_invalid="Invalid player or does not belong to game",
         admin_invalid=_ADMIN_INVALID,
     ),
-    refusals=(PlayerDataReadOnly, StorageLimitReached),
+    refusals=(PlayerDataReadOnly, StorageLimitReached, StorageShareUsed),
 )
 async def update_player(caller: TrustedCaller, body: RawDocument) -> PlayerUpdateReply:
     """Replace the caller's document."""
     if not caller.is_admin:
         await check_clients_write(caller)
-    updated_at = await caller.player.ask(ReplacePlayerDocument(bytes(body)))
+    updated_at = await caller.player.ask(ReplacePlayerDocument(bytes(body), caller.share_address))
     return PlayerUpdateReply(updated_at=timestamp(updated_at))
 
 

@@ -21,6 +21,7 @@ from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.refusals import (
     PlayersHoldTooMuch,
     StorageLimitReached,
+    StorageShareUsed,
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
@@ -121,6 +122,7 @@ class LimitTooSmall(Refused):
         BannedByPublisher,
         NameRefused,
         StorageLimitReached,
+        StorageShareUsed,
         TooManyPlayersOnline,
         TooManyPlayersFromAddress,
         PlayersHoldTooMuch,

@@ -30,10 +30,10 @@ from greenroom.actors.plans.ledger import (
     PLAYER_BYTES,
     GameUsage,
     Ledger,
-    OwnerUsage,
     StoredUsage,
     player_bytes,
 )
+from greenroom.actors.plans.owner_usage import OwnerUsage
 from greenroom.actors.plans.plan import UNLIMITED, PlanLimits
 from greenroom.actors.plans.refusals import (
     StorageLimitReached,

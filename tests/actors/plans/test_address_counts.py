@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.plans.address_counts import AddressCounts, share_key
+from greenroom.actors.plans.address_counts import AddressCounts, add_count, share_key
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
-from greenroom.actors.plans.memory import add_count
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersFromAddress
 

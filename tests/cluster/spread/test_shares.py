@@ -15,7 +15,7 @@ from world_kit import Arena, Memory
 from greenroom.actors.flows.games import create_game, make_game_keys
 from greenroom.actors.flows.identify import GameIdentity
 from greenroom.actors.kernel.shards import home_shard
-from greenroom.actors.plans.ledger import WHOLE_PLAN
+from greenroom.actors.plans.owner_usage import WHOLE_PLAN
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.services.usage import SAVE_SECONDS
 

@@ -17,9 +17,11 @@ from greenroom.control.protocol import socket_path
 PLAN = {
     "GREENROOM_FREE_CALLS_PER_DAY_MAX": "40",  # a quarter is ten
     "GREENROOM_FREE_PLAYERS_ONLINE_MAX": "8",  # a quarter is two
+    "GREENROOM_FREE_STORAGE_BYTES_MAX": "400000",  # a quarter is 100 KB
 }
 SPENT = "Too many requests from this address for this plan: its share is used up for today"
 FULL = "Too many concurrent players from this address for this plan: log one of them out"
+STORED = "Too much stored from this address for this plan: its share is used up for today"
 HERE, STRANGER, PLAYER = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 UPDATE: tuple[str, str, object] = ("PUT", "/api/game_data.php/player/update", {})
 _numbers = itertools.count(1)
@@ -155,3 +157,26 @@ def test_a_registration_beyond_the_share_is_no_call_of_the_day(studio: Studio):
 
     assert studio.used().calls_today.used == 2
     assert [tell_time(studio.at(STRANGER)).status for _ in range(9)] == [200] * 8 + [429]
+
+
+def test_a_stranger_fills_their_share_of_the_storage_and_players_store_on(studio: Studio):
+    """One address filled all of a plan's storage, for good, with a day's share of its calls."""
+    mallory_token, ada = (studio.at(here).register()[1] for here in (STRANGER, PLAYER))
+
+    def store(here: str, token: str, size: int, *, admin: bool = False) -> Reply:
+        method, path, _ = UPDATE
+        return studio.at(here).call(method, path, {"a": "b" * size}, player=token, admin=admin)
+
+    filled = [store(STRANGER, mallory_token, size) for size in (80_000, 90_000, 120_000)]
+    with_data = {"player_name": "Bob", "player_data": {"a": "b" * 30_000}}
+    registered = studio.at(STRANGER).call("POST", "/api/game_players.php/register", with_data)
+
+    assert [reply.status for reply in filled] == [200, 200, 429]
+    for refused in (filled[-1], registered):
+        assert refused.status == 429
+        assert refused.json["error"] == STORED
+        assert 0 < refused.json["retry_after"] <= 86_400
+    assert store(PLAYER, ada, 90_000).status == 200
+    assert store(STRANGER, mallory_token, 120_000, admin=True).status == 200
+    assert store(STRANGER, mallory_token, 10).status == 200
+    assert store(STRANGER, mallory_token, 90_000).status == 200

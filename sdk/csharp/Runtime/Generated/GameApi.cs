@@ -10,7 +10,7 @@ namespace Greenroom
     {
         /// <summary>Open an account for a guest, or sign in with a platform's ticket.</summary>
         /// <remarks>
-        /// <para>May be refused with these codes: NameMissing, PlayerDataReadOnly, PlatformDisabled, InvalidPlatformTicket, PlatformUnavailable, BannedByPublisher, StorageLimitReached, TooManyPlayersOnline, TooManyPlayersFromAddress, PlayersHoldTooMuch.</para>
+        /// <para>May be refused with these codes: NameMissing, PlayerDataReadOnly, PlatformDisabled, InvalidPlatformTicket, PlatformUnavailable, BannedByPublisher, StorageLimitReached, StorageShareUsed, TooManyPlayersOnline, TooManyPlayersFromAddress, PlayersHoldTooMuch.</para>
         /// </remarks>
         public async Task<RegisterReply> Register(
             RegisterRequest request = null, CancellationToken cancellation = default(CancellationToken))

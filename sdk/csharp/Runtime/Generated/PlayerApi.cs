@@ -80,7 +80,7 @@ namespace Greenroom
         /// <summary>Replace the player's document (the admin key may stand beside the token).</summary>
         /// <remarks>
         /// <para>Replace the caller's document.</para>
-        /// <para>May be refused with these codes: PlayerDataReadOnly, StorageLimitReached.</para>
+        /// <para>May be refused with these codes: PlayerDataReadOnly, StorageLimitReached, StorageShareUsed.</para>
         /// </remarks>
         public async Task<PlayerUpdateReply> SetPlayer(
             string documentJson, CancellationToken cancellation = default(CancellationToken))

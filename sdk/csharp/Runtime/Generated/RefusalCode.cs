@@ -99,6 +99,7 @@ namespace Greenroom
         public const string SortByMissing = "sort_by_missing";
         public const string SortByTooLong = "sort_by_too_long";
         public const string StorageLimitReached = "storage_limit_reached";
+        public const string StorageShareUsed = "storage_share_used";
         public const string TakesNoRequests = "takes_no_requests";
         public const string TargetIdsMissing = "target_ids_missing";
         public const string TextTooLong = "text_too_long";
@@ -212,6 +213,7 @@ namespace Greenroom
             { "400 sort_by must be a non-empty array of field names", SortByMissing },
             { "400 sort_by must be an array of at most 16 field names of at most 100 characters", SortByTooLong },
             { "400 Storage limit reached. Delete data or upgrade the plan.", StorageLimitReached },
+            { "429 Too much stored from this address for this plan: its share is used up for today", StorageShareUsed },
             { "400 This matchmaking lobby does not take join requests. Use /join endpoint instead.", TakesNoRequests },
             { "400 Missing required field: target_players_ids", TargetIdsMissing },
             { "400 text must be at most 1000 characters", TextTooLong },

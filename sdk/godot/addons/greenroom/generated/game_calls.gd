@@ -11,7 +11,8 @@ extends "../calls/caller.gd"
 ##
 ## May be refused with these codes: name_missing, player_data_read_only, platform_disabled,
 ## invalid_platform_ticket, platform_unavailable, banned_by_publisher, storage_limit_reached,
-## too_many_players_online, too_many_players_from_address, players_hold_too_much.
+## storage_share_used, too_many_players_online, too_many_players_from_address,
+## players_hold_too_much.
 func register(options: Dictionary = {}):
 	var fields = options.duplicate()
 	return start("POST", "/api/game_players.php/register", {}, fields, "RegisterReply", false)

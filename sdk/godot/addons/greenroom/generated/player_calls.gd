@@ -51,7 +51,8 @@ func get_player():
 ##
 ## Replace the caller's document.
 ##
-## May be refused with these codes: player_data_read_only, storage_limit_reached.
+## May be refused with these codes: player_data_read_only, storage_limit_reached,
+## storage_share_used.
 func set_player(document: Dictionary):
 	return start("PUT", "/api/game_data.php/player/update", {}, document, "PlayerUpdateReply", true)
 

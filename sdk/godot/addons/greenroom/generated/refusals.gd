@@ -93,6 +93,7 @@ const CODES = {
 	"400 sort_by must be a non-empty array of field names": "sort_by_missing",
 	"400 sort_by must be an array of at most 16 field names of at most 100 characters": "sort_by_too_long",
 	"400 Storage limit reached. Delete data or upgrade the plan.": "storage_limit_reached",
+	"429 Too much stored from this address for this plan: its share is used up for today": "storage_share_used",
 	"400 This matchmaking lobby does not take join requests. Use /join endpoint instead.": "takes_no_requests",
 	"400 Missing required field: target_players_ids": "target_ids_missing",
 	"400 text must be at most 1000 characters": "text_too_long",
