@@ -19,12 +19,13 @@ class Budgets:
         """Bytes of requests that arrive in pieces. Others are done before the next is read.
         """
         self.answers = Shares(options.answers_bytes_max, options.address_share_max)
-        """Bytes of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
+        """Bytes of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent. Of the
+        others, those that the kernel's buffer has no room for; see `Unsent`.
+        """
 
 
 ANSWER_BYTES_MIN = 1 << 16
-"""Smaller answers are not counted where a connection has one at a time: the kernel's buffer has
-room for most of them."""
+"""Larger answers are held before they are sent, or not given at all."""
 
 
 class BodyLease:
@@ -64,3 +65,39 @@ class BodyLease:
         if self.held:
             self._budget.give_back(self._key, self.held)
             self.held = 0
+
+
+class Unsent:
+    """The bytes that one connection holds because its peer does not read them.
+
+    A client that reads finds answers in the kernel's buffer. Others keep them here, and with them
+    the requests that came behind.
+    """
+
+    __slots__ = ("_behind_bytes", "_is_counted", "_lease", "key")
+
+    def __init__(self, budget: Shares, key: str) -> None:
+        """Start with nothing held; `key` is the address that is charged."""
+        self._lease = BodyLease(budget)
+        self.key = key
+        self._behind_bytes = 0
+        self._is_counted = False
+
+    def begin(self, behind_bytes: int = 0, *, is_counted: bool = False) -> None:
+        """Note what is sent next.
+
+        Args:
+            behind_bytes: of requests that wait until it is sent.
+            is_counted: whether it is held already.
+        """
+        self._behind_bytes = behind_bytes
+        self._is_counted = is_counted
+
+    def hold(self, size: int) -> bool:
+        """Hold what is not sent yet; return whether there is room for it, as of `BodyLease`."""
+        own = 0 if self._is_counted else size
+        return self._lease.hold(own + self._behind_bytes, self.key)
+
+    def release(self) -> None:
+        """Give all back: it is sent, or never will be."""
+        self._lease.release()

@@ -32,7 +32,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Budgets
+from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Budgets, Unsent
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.ports import Answerer, OtherWorkers
@@ -131,23 +131,10 @@ class Connection:
     """Serves one connection from its first byte to its end."""
 
     __slots__ = (
-        "_answered",
-        "_answered_by",
-        "_arrived",
-        "_body",
-        "_context",
-        "_expired_in",
-        "_heeds_forwarded",
-        "_held",
-        "_moves",
-        "_out",
-        "_out_bytes",
-        "_parser",
-        "_peer",
-        "_scope",
-        "_sending",
-        "_streaming",
-        *("_trusted", "_turns_key", "_vouched", "_wire"),
+        *("_answered", "_answered_by", "_arrived", "_body", "_context", "_expired_in"),
+        *("_heeds_forwarded", "_held", "_moves", "_out", "_out_bytes", "_parser", "_peer"),
+        *("_scope", "_sending", "_streaming"),
+        *("_trusted", "_turns_key", "_unsent", "_vouched", "_wire"),
         "phase",
         "since",
     )
@@ -194,7 +181,10 @@ class Connection:
         """True if the request that has arrived must be refused, if that is decided."""
         if isinstance(wire, SocketWire):
             wire.turn_away = partial(self._turn_away, wire)
-        self._turns_key = "" if self._trusted else address_key(peer)
+        key = address_key(peer)
+        self._unsent = Unsent(context.budgets.answers, key)
+        wire.count_unsent(self._unsent)
+        self._turns_key = "" if self._trusted else key
         wire.take_turns(context.limits.turns, self._turns_key)
         self.phase = IDLE
         self.since = context.reaper.now
@@ -354,6 +344,7 @@ class Connection:
             self._write(CONTINUE)
         if self._out:
             self._sending = True
+            self._unsent.begin()
             await self._wire.post(self._take_out())
             self._sending = False
         if parser.in_message:
@@ -424,7 +415,8 @@ class Connection:
         self._vouched = False
         request = self._make_request(parser.body, body_too_large=body_too_large)
         if self._trusted:
-            ADDRESS.set(address_key(request.address))
+            self._unsent.key = address_key(request.address)
+            ADDRESS.set(self._unsent.key)
         try:
             answer = await context.answerer.answer(request)
             size = len(answer.body)
@@ -575,6 +567,7 @@ class Connection:
     async def _flush(self) -> None:
         """Send what waits, in one write, behind what was posted."""
         data = self._take_out()
+        self._unsent.begin(self._parser.rest_bytes, is_counted=self._held.held > 0)
         self._sending = True
         await self._wire.send(data)
         self._sending = False

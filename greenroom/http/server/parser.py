@@ -270,6 +270,11 @@ class RequestParser:
         """True if bytes have come in that belong to no request returned so far."""
         return self._position < self._end
 
+    @property
+    def rest_bytes(self) -> int:
+        """How much is held because of bytes that belong to no request returned so far."""
+        return len(self._data) if self.has_rest else 0
+
     def close(self) -> None:
         """Let go of everything; the last call.
 

@@ -18,7 +18,7 @@ from greenroom.http.errors import (
     internal_server_error,
     too_many_requests,
 )
-from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease
+from greenroom.http.overload.body_memory import BodyLease
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.asgi_fence import ANSWER_LEASE, request_of
@@ -53,9 +53,7 @@ class _App:
             if scope["http_version"] < "2":
                 answer.headers += (("Connection", "close"),)
         lease = cast("BodyLease", scope["extensions"][ANSWER_LEASE])
-        size = len(answer.body)
-        is_counted = size > ANSWER_BYTES_MIN or scope["http_version"] >= "2"
-        if is_counted and not lease.hold(size, address_key(request.address)):
+        if not lease.hold(len(answer.body), address_key(request.address)):
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         return _response(answer)
 

@@ -8,6 +8,7 @@ one.
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import struct
 from collections.abc import Callable
@@ -16,10 +17,16 @@ from typing import Protocol
 import trio
 
 from greenroom.http.overload.accept_queue import AcceptQueue, QueuedConnection
+from greenroom.http.overload.body_memory import Unsent
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
+UNSENT_BYTES_MIN = 4 << 10
+"""Less than that is never held of what an address may have unsent, where it is not known how much
+the kernel takes."""
+UNHELD_SECONDS = 1.0
+"""How long a peer has to read what its address has no room for; then the connection ends."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """`struct linger`: on, zero seconds."""
 
@@ -39,6 +46,10 @@ class Wire(Protocol):
 
     def take_turns(self, turns: AddressTurns, key: str) -> None:
         """Read only in the turns of an address, while there are any."""
+        ...
+
+    def count_unsent(self, unsent: Unsent) -> None:
+        """Hold of `unsent` what the peer does not read."""
         ...
 
     async def receive(self) -> bytes:
@@ -90,7 +101,7 @@ class SocketWire:
 
     __slots__ = (
         *("_arrival", "_arrivals", "_early", "_overdue", "_posted", "_sender", "_socket"),
-        *("_key", "_turns", "is_late", "turn_away"),
+        *("_key", "_turns", "_unsent", "is_late", "turn_away"),
     )
 
     def __init__(
@@ -111,6 +122,7 @@ class SocketWire:
         self.turn_away: Callable[[], bool] | None = None
         """See `QueuedConnection`; while there is none, `receive` waits as ever."""
         self._turns: AddressTurns | None = None
+        self._unsent: Unsent | None = None
         self._key = ""
         self.is_late = False
         self._early = b""
@@ -154,6 +166,10 @@ class SocketWire:
     def take_turns(self, turns: AddressTurns, key: str) -> None:
         """See `Wire`. There is a turn once something can be read."""
         self._turns, self._key = turns, key
+
+    def count_unsent(self, unsent: Unsent) -> None:
+        """See `Wire`."""
+        self._unsent = unsent
 
     def _watch(self) -> QueuedConnection | None:
         """Return what to wait for while the server is behind, None else."""
@@ -222,7 +238,7 @@ class SocketWire:
         rest, overdue = self._posted, self._overdue
         assert overdue is not None
         try:
-            await self._send_rest(memoryview(rest))
+            await self._send_rest(memoryview(rest), len(rest))
         except (ConnectionLost, trio.ClosedResourceError):
             pass
         finally:
@@ -245,24 +261,43 @@ class SocketWire:
         except OSError as error:
             raise ConnectionLost from error
         if sent != len(data):
-            await self._send_rest(memoryview(data)[sent:])
+            await self._send_rest(memoryview(data)[sent:], len(data))
 
-    async def _send_rest(self, rest: memoryview) -> None:
+    async def _send_rest(self, rest: memoryview, held_bytes: int) -> None:
         """Send what the kernel's buffer had no room for.
+
+        Args:
+            rest: what it is.
+            held_bytes: what it is a part of, and what memory it takes.
 
         Raises:
             ConnectionLost: it broke.
             trio.ClosedResourceError: it was closed meanwhile.
         """
+        unsent = self._unsent
+        is_held = unsent is None or unsent.hold(held_bytes)
         try:
-            while rest:
-                await trio.lowlevel.wait_writable(self._socket)
-                try:
-                    rest = rest[self._socket.send(rest) :]
-                except (BlockingIOError, InterruptedError):
-                    continue
+            with trio.move_on_after(math.inf if is_held else UNHELD_SECONDS):
+                while rest:
+                    await trio.lowlevel.wait_writable(self._socket)
+                    try:
+                        rest = rest[self._socket.send(rest) :]
+                    except (BlockingIOError, InterruptedError):
+                        continue
         except OSError as error:
             raise ConnectionLost from error
+        finally:
+            if unsent is not None:
+                unsent.release()
+        if rest:
+            self._break_off()
+            raise ConnectionLost
+
+    def _break_off(self) -> None:
+        """Have the connection end as if its peer had left, and drop what is on its way there."""
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     async def finish_sending(self) -> None:
         """See `Wire`."""
@@ -320,7 +355,7 @@ class SocketWire:
 class StreamWire:
     """Any trio stream, TLS above all."""
 
-    __slots__ = ("_close_seconds_max", "_key", "_stream", "_turns", "is_late")
+    __slots__ = ("_close_seconds_max", "_key", "_stream", "_turns", "_unsent", "is_late")
 
     def __init__(self, stream: trio.abc.Stream, close_seconds_max: float = 2.0) -> None:
         """Own a stream.
@@ -330,6 +365,7 @@ class StreamWire:
             close_seconds_max: for saying goodbye to a peer that does not read.
         """
         self._stream = stream
+        self._unsent: Unsent | None = None
         self._close_seconds_max = close_seconds_max
         self._turns: AddressTurns | None = None
         self._key = ""
@@ -338,6 +374,10 @@ class StreamWire:
     def take_turns(self, turns: AddressTurns, key: str) -> None:
         """See `Wire`. There is a turn before anything can be read: TLS reads by itself."""
         self._turns, self._key = turns, key
+
+    def count_unsent(self, unsent: Unsent) -> None:
+        """See `Wire`."""
+        self._unsent = unsent
 
     async def receive(self) -> bytes:
         """See `Wire`."""
@@ -353,6 +393,23 @@ class StreamWire:
         """See `Wire`."""
         if not data:
             return
+        unsent = self._unsent
+        if unsent is None or len(data) < UNSENT_BYTES_MIN:
+            await self._send(data)
+            return
+        try:
+            if unsent.hold(len(data)):
+                await self._send(data)
+                return
+            with trio.move_on_after(UNHELD_SECONDS):
+                await self._send(data)
+                return
+        finally:
+            unsent.release()
+        await self.abort()
+        raise ConnectionLost
+
+    async def _send(self, data: bytes) -> None:
         try:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from world_kit import open_arena
 
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.body_memory import Budgets
+from greenroom.http.overload.body_memory import Budgets, Unsent
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.overload.turns import AddressTurns
 from greenroom.http.server.connection import Connection, ConnectionContext
@@ -161,6 +161,8 @@ class LargeBodies:
         return self._left.pop()
 
     def take_turns(self, turns: AddressTurns, key: str) -> None: ...
+
+    def count_unsent(self, unsent: Unsent) -> None: ...
 
     async def send(self, data: bytes) -> None: ...
 

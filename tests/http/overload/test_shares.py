@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
-from greenroom.http.server import hypercorn_server
+from greenroom.http.server import hypercorn_server, wire
 from greenroom.network.addresses import address_key
 from greenroom.network.limiter import Rate
 
@@ -127,6 +128,42 @@ async def test_unread_connections_of_one_address_leave_room_for_others():
             reply = await ask(running.port, get(b"/api/large"))
             assert (reply.status, len(reply.body)) == (200, LARGE_BYTES)
         assert running.server._budgets.answers.held < 6 * LARGE_BYTES
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+async def test_unread_answers_that_are_not_large_are_counted_too(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, is_tls: bool
+):
+    """Each of 3,000 connections kept two answers, and requests: half a gigabyte in all."""
+    monkeypatch.setattr(wire, "UNHELD_SECONDS", 0.0)
+    middle = b"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20_000
+    pem = certificate if is_tls else None
+    bytes_max = 1_500_000
+    server = (
+        serving_tls(certificate, answers_bytes_max=bytes_max)
+        if is_tls
+        else serving(answers_bytes_max=bytes_max)
+    )
+    async with server as running, trio.open_nursery() as nursery:
+        answers = running.server._budgets.answers
+        for _ in range(80):
+            stream = await connect(running.port, ATTACKER, pem, "http/1.1", receive_bytes=1)
+            nursery.start_soon(_send_and_not_read, stream, middle * 100)
+        await until(lambda: answers.held > 500_000)
+        await until(lambda: running.connections < 80)  # those without room are put out
+        assert answers.held < 800_000
+        reply = await ask(running.port, middle, certificate=pem)
+        assert (reply.status, len(reply.body) > 20_000) == (200, True)
+        nursery.cancel_scope.cancel()
+
+
+async def _send_and_not_read(stream: trio.abc.Stream, data: bytes) -> None:
+    try:
+        with contextlib.suppress(trio.BrokenResourceError):
+            await stream.send_all(data)
+        await trio.sleep_forever()
+    finally:
+        await trio.aclose_forcefully(stream)
 
 
 # Requests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,10 +27,22 @@ async def serving_tls(certificate: Path, **options: Any) -> AsyncIterator[Runnin
 
 
 async def connect(
-    port: int, address: str, certificate: Path | None = None, *protocols: str
+    port: int,
+    address: str,
+    certificate: Path | None = None,
+    *protocols: str,
+    receive_bytes: int | None = None,
 ) -> trio.abc.HalfCloseableStream | trio.SSLStream[trio.SocketStream]:
-    """Connect from an address of this machine, over TLS where there is a certificate."""
-    plain = await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
+    """Connect from an address of this machine, over TLS where there is a certificate.
+
+    With `receive_bytes` the kernel takes no more than about that before it is read.
+    """
+    connected = trio.socket.socket()
+    if receive_bytes is not None:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    await connected.bind((address, 0))
+    await connected.connect(("127.0.0.1", port))
+    plain = trio.SocketStream(connected)
     if certificate is None:
         return plain
     context = ssl.create_default_context(cafile=str(certificate / "ca.pem"))
