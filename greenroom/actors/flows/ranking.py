@@ -204,7 +204,7 @@ async def _load(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
 
 async def _index(world: World, game_id: int, fields: Fields, address: str) -> Index:
     """Return an index over these fields; see `rank_players`."""
-    index = world.leaderboards.find(game_id, fields)
+    index = world.leaderboards.find(game_id, fields, address)
     return await _new_index(world, game_id, fields, address) if index is None else index
 
 

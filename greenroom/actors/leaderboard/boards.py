@@ -3,8 +3,9 @@
 Overload: `sort_by` is open to every client, so what strangers ask for must not put out what a game
 plays with. An index that is asked for again after it was built is steady. A steady one that was
 asked for in the last `IN_USE_SECONDS` is in use, and never dropped for another. At most
-`STEADY_MAX` of a game's are steady, so newcomers always find a place, at each other's expense.
-Those that a game declares are steady from the start.
+`STEADY_MAX` of a game's are steady, so newcomers always find a place, at each other's expense. Of
+those that a single address asks for, `STEADY_OF_ADDRESS_MAX` are, and each gives its place to one
+that several addresses ask for. Those that a game declares are steady from the start.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from greenroom.actors.leaderboard.index import (
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.behaviour.stats import NO_STATS
+from greenroom.network.addresses import address_key
 
 INDEXES_PER_GAME_MAX: Final = 8
 """Each makes every change of a document in the game dearer."""
 STEADY_MAX: Final = 6
 """Indexes that count as steady, of all; the other places are for newcomers."""
+STEADY_OF_ADDRESS_MAX: Final = 3
+"""Steady ones that one address alone has asked for."""
 IN_USE_SECONDS: Final = 600.0
 PLACES_MAX: Final = 20_000_000
 """Players in all indexes together, some 3 GB."""
@@ -91,28 +95,40 @@ class Boards:
         """Return how many places all indexes have together."""
         return self._places
 
-    def find(self, game_id: int, fields: Fields, now: float) -> Index | None:
+    def find(self, game_id: int, fields: Fields, now: float, address: str = "") -> Index | None:
         """Return a game's index, complete or not, and note that it is asked for.
 
         Args:
             game_id: whose.
             fields: over what.
             now: monotonic seconds.
+            address: where it is asked for; empty if that is not known.
         """
         index = self._games.get(game_id, {}).get(fields)
         if index is not None:
+            if address and not index.is_shared:
+                _note_address(index, address_key(address))
             if not index.is_steady and index.is_complete:
-                index.is_steady = self._may_be_steady(game_id, now)
+                index.is_steady = self._may_be_steady(index, now)
             index.asked_at = now
         return index
 
-    def open(self, game_id: int, fields: Fields, now: float, *, is_declared: bool = False) -> Index:
+    def open(
+        self,
+        game_id: int,
+        fields: Fields,
+        now: float,
+        address: str = "",
+        *,
+        is_declared: bool = False,
+    ) -> Index:
         """Begin an index, which takes changes from now on; the caller fills and completes it.
 
         Args:
             game_id: whose.
             fields: over what.
             now: monotonic seconds.
+            address: as of `find`.
             is_declared: whether the game's settings name it.
 
         Raises:
@@ -123,7 +139,9 @@ class Boards:
             self.drop(_least_needed(indexes.values(), now))
         index = Index(game_id, fields)
         index.asked_at = now
-        index.is_steady = is_declared
+        index.is_steady = index.is_shared = is_declared
+        if address and not is_declared:
+            _note_address(index, address_key(address))
         self._games.setdefault(game_id, {})[fields] = index
         self._readers.pop(game_id, None)
         return index
@@ -190,7 +208,7 @@ class Boards:
         """Forget a game's indexes that it does not declare; the others are steady."""
         for index in list(self._games.get(game_id, {}).values()):
             if shown_fields(index.fields) in declared:
-                index.is_steady = True
+                index.is_steady = index.is_shared = True
             else:
                 self.drop(index)
 
@@ -223,14 +241,32 @@ class Boards:
         while self._places > max(self._places_max, len(newcomer)):
             self.drop(_least_needed(self, now, newcomer))
 
-    def _may_be_steady(self, game_id: int, now: float) -> bool:
-        """Return whether one more may be steady, in place of one out of use if need be."""
-        steady = [index for index in self._games[game_id].values() if index.is_steady]
+    def _may_be_steady(self, index: Index, now: float) -> bool:
+        """Return whether one more may be steady, in place of another if need be.
+
+        That is one out of use, or one that a single address asks for, if several ask for this.
+        """
+        steady = [other for other in self._games[index.game_id].values() if other.is_steady]
+        lonely = [other for other in steady if not other.is_shared]
+        if index.asked_from and not index.is_shared:
+            own = sum(other.asked_from == index.asked_from for other in lonely)
+            if own >= STEADY_OF_ADDRESS_MAX:
+                return False
         if len(steady) < STEADY_MAX:
             return True
         idle = min(steady, key=_asked_at)
-        idle.is_steady = _is_in_use(idle, now)
-        return not idle.is_steady
+        if _is_in_use(idle, now):
+            if not (lonely and index.is_shared):
+                return False
+            idle = min(lonely, key=_asked_at)
+        idle.is_steady = False
+        return True
+
+
+def _note_address(index: Index, key: str) -> None:
+    """Note that an index is asked for from an address."""
+    index.asked_from = index.asked_from or key
+    index.is_shared = index.asked_from != key
 
 
 def _is_in_use(index: Index, now: float) -> bool:

@@ -118,11 +118,13 @@ class Index:
         "_looked_to",
         "_sorted",
         "asked_at",
+        "asked_from",
         "edition",
         "fields",
         "game_id",
         "is_complete",
         "is_dropped",
+        "is_shared",
         "is_steady",
         "readers",
     )
@@ -142,6 +144,10 @@ class Index:
         self.is_dropped = False
         self.is_steady = False
         """Asked for again since it was built, or declared; see `boards`."""
+        self.asked_from = ""
+        """The address that asked for it first; empty if that is not known."""
+        self.is_shared = False
+        """Asked for from several addresses, or declared."""
         self.asked_at = 0.0
         """When it was asked for last, in monotonic seconds."""
         self._keys: dict[int, bytes] = {}

@@ -337,15 +337,17 @@ class Leaderboards:
             if build.index is None:
                 build.failure = StorageUnavailable("leaderboards have changed")
 
-    def find(self, game_id: int, fields: Fields) -> Index | None:
-        """Return a game's index, which counts as asked for.
+    def find(self, game_id: int, fields: Fields, address: str = "") -> Index | None:
+        """Return a game's index, which counts as asked for from an address.
 
         It is None if there is none that is complete, or if documents of the game wait to be read.
         """
-        return None if self._unread.find_newest(game_id) else self._find_complete(game_id, fields)
+        if self._unread.find_newest(game_id):
+            return None
+        return self._find_complete(game_id, fields, address)
 
-    def _find_complete(self, game_id: int, fields: Fields) -> Index | None:
-        index = self._boards.find(game_id, fields, trio.current_time())
+    def _find_complete(self, game_id: int, fields: Fields, address: str) -> Index | None:
+        index = self._boards.find(game_id, fields, trio.current_time(), address)
         return index if index is not None and index.is_complete else None
 
     async def _catch_up(self, game_id: int) -> None:
@@ -381,7 +383,7 @@ class Leaderboards:
         Cancellation just ends the wait.
         """
         await self._catch_up(game_id)
-        index = self._find_complete(game_id, fields)
+        index = self._find_complete(game_id, fields, address)
         if index is not None:
             return index
         queue = self._queues.get(game_id)
@@ -443,7 +445,9 @@ class Leaderboards:
         """Read all players of the game, page by page; a database that is away is waited for."""
         self._check_charges(build)  # again, for what was built meanwhile
         now = trio.current_time()
-        index = self._boards.open(build.game_id, build.fields, now, is_declared=build.is_declared)
+        index = self._boards.open(
+            build.game_id, build.fields, now, build.address, is_declared=build.is_declared
+        )
         build.index = index
         after_id, wanted = 0, PAGE_PLAYERS_FIRST
         while not index.is_dropped:

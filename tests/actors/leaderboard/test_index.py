@@ -13,6 +13,7 @@ from greenroom.actors.leaderboard.boards import (
     IN_USE_SECONDS,
     INDEXES_PER_GAME_MAX,
     STEADY_MAX,
+    STEADY_OF_ADDRESS_MAX,
     Boards,
 )
 from greenroom.actors.leaderboard.index import Index
@@ -152,6 +153,39 @@ def test_newcomers_find_a_place_however_many_are_in_use() -> None:
     assert [index.is_dropped for index in kept[:STEADY_MAX]] == [False] * STEADY_MAX
     newcomer = complete(boards, GAME, "score", 100.0)
     assert boards.find(GAME, ("score",), 101.0) is newcomer
+
+
+def test_what_one_address_alone_asks_for_takes_half_of_the_steady_places() -> None:
+    """With one call twice for each of six, a stranger kept a game's own from being steady."""
+    boards = Boards()
+    for n in range(20):
+        boards.open(GAME, (f"junk{n}",), 0.0, "192.0.2.1").complete()
+        boards.find(GAME, (f"junk{n}",), 0.0, "192.0.2.1")
+    strangers = [index for index in boards if index.is_steady]
+    own = [complete(boards, GAME, f"own{n}", 1.0) for n in range(3)]
+    for _ in range(2):
+        for index in own:
+            boards.find(GAME, index.fields, 2.0, "192.0.2.2")
+
+    assert len(strangers) == STEADY_OF_ADDRESS_MAX
+    assert all(index.is_steady for index in [*strangers, *own])
+
+
+def test_what_several_addresses_ask_for_takes_the_place_of_what_one_asks_for() -> None:
+    boards = Boards()
+    for n in range(STEADY_MAX):
+        address = f"192.0.2.{n // STEADY_OF_ADDRESS_MAX}"
+        boards.open(GAME, (f"junk{n}",), 0.0, address).complete()
+        boards.find(GAME, (f"junk{n}",), float(n), address)
+    own = boards.open(GAME, ("score",), 10.0, "198.51.100.1")
+    own.complete()
+    alone = boards.find(GAME, ("score",), 11.0, "198.51.100.1")
+
+    was_steady = own.is_steady
+    boards.find(GAME, ("score",), 12.0, "198.51.100.2")
+    assert alone is own
+    assert (was_steady, own.is_steady) == (False, True)
+    assert [index.fields for index in boards if not index.is_steady] == [("junk0",)]
 
 
 def test_an_index_out_of_use_gives_its_place_to_one_in_use() -> None:
