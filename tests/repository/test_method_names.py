@@ -56,7 +56,11 @@ GIVEN = (
     Kept("supervisors/supervisor.py", "started", STATUS),
     Kept("workers/crew.py", "started", STATUS),
     Kept("http/server/handoff.py", "selected_alpn_protocol", "Python's `ssl` calls it so"),
-    Kept("http/server/hypercorn_server.py", "_idle_timeout protocol_send", HYPERCORN),
+    Kept(
+        "http/server/hypercorn_server.py",
+        "_idle_timeout _priority_updated initiate protocol_send",
+        HYPERCORN,
+    ),
     Kept("actors/kernel/clock.py", "now time monotonic", TIME),
     Kept("testing/clock.py", "now time monotonic", TIME),
     Kept("behaviour/chance.py", "random getrandbits gauss seed getstate setstate", RANDOM),

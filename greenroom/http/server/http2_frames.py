@@ -8,7 +8,8 @@ that many connections bring no more than one. Where nothing is left, the connect
 (ENHANCE_YOUR_CALM); the frames of the piece that was too much are not looked at.
 
 A head may come in many frames, which are kept until its last. A head that has not ended is held of
-a budget, and one that is longer than any may be ends the connection.
+a budget, and one that is longer than any may be ends the connection. So does a frame that is larger
+than any may be: h2 would keep it until its end before it looks at the size.
 """
 
 from __future__ import annotations
@@ -35,15 +36,26 @@ DATA_BYTES_MIN: Final = 1 << 10
 PADDING_BYTES_MAX: Final = 261
 """Bytes that a head's frames may have besides the head: padding, its length and a priority."""
 
+FRAME_BYTES_MAX: Final = 1 << 14
+"""Bytes of a frame's payload, as HTTP/2 has it where nothing else is agreed on."""
+SETTINGS_MAX: Final = 64
+"""Settings of a frame, several times what there are: 2,700 would take longer than a request."""
+
 _HEADER_BYTES: Final = 9
 _DATA: Final = 0
 _HEADERS: Final = 1
+_SETTINGS: Final = 4
+_SETTING_BYTES: Final = 6
 _CONTINUATION: Final = 9
 _END_HEADERS: Final = 4
 
 
 class TooManyFrames(Exception):
     """The peer has sent more than it has paid for, or a head that is too large."""
+
+
+class FrameTooLarge(TooManyFrames):
+    """The peer begins a frame of more than `FRAME_BYTES_MAX`."""
 
 
 class FrameMeter:
@@ -80,7 +92,7 @@ class FrameMeter:
         """Cut received HTTP/2 frames into pieces; other tasks should run between two of them.
 
         Raises:
-            TooManyFrames: the piece that would be next has too many.
+            TooManyFrames: the piece that would be next has too many, or one that is too large.
         """
         if self.is_http_2 is None:
             yield from self._cut_first(data)
@@ -146,6 +158,10 @@ class FrameMeter:
         """Pay for a frame."""
         size = self._left = int.from_bytes(header[:3])
         kind = header[3]
+        if size > FRAME_BYTES_MAX:
+            raise FrameTooLarge
+        if kind == _SETTINGS and size > SETTINGS_MAX * _SETTING_BYTES:
+            raise TooManyFrames
         if kind == _DATA and size >= DATA_BYTES_MIN:
             return
         if self._earned:

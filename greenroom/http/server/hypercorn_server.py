@@ -38,7 +38,8 @@ from greenroom.http.ports import Answerer
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.server.connection import LAST_LOOK_SECONDS
 from greenroom.http.server.handoff import PushbackStream, TlsPushbackStream
-from greenroom.http.server.http2_frames import FrameMeter, TooManyFrames
+from greenroom.http.server.http2_frames import FrameMeter, FrameTooLarge, TooManyFrames
+from greenroom.http.server.http2_state import bound_state
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR
 from greenroom.http.server.wire import TcpStream, abort_stream
@@ -247,13 +248,23 @@ class _Http1(H11Protocol):
 
 
 class _Http2(H2Protocol):
-    """Hypercorn's HTTP/2, in which `get` is no GET, and nobody gets a tunnel.
+    """Hypercorn's HTTP/2, in which `get` is no GET, nobody gets a tunnel, no stream comes first.
 
     CONNECT, for a WebSocket, too (RFC 8441), is a request like any other that does not exist:
     Hypercorn would answer it without asking whether its address may ask so often.
     """
 
     _is_over = False
+
+    async def initiate(
+        self, headers: list[tuple[bytes, bytes]] | None = None, settings: bytes | None = None
+    ) -> None:
+        """Begin; see Hypercorn."""
+        bound_state(self.connection)
+        await super().initiate(headers, settings)
+
+    async def _priority_updated(self, event: h2.events.PriorityUpdated) -> None:
+        """Overlook a wish that HTTP/2 does not know any more; Hypercorn would keep a thousand."""
 
     async def _create_stream(self, request: h2.events.RequestReceived) -> None:
         """Begin to answer a request; see Hypercorn."""
@@ -421,9 +432,12 @@ class _Server(TCPServer):
             pass
         except _Http2InClear:
             await self._refuse(HTTP_2_IN_CLEAR)
+        except FrameTooLarge:
+            self.break_off()
+            await self._end_http_2(h2.errors.ErrorCodes.FRAME_SIZE_ERROR)
         except TooManyFrames:
             self.break_off()
-            await self._say_calm()
+            await self._end_http_2(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
         if self.frames.is_http_2:
             self.break_off()
         await self.protocol.handle(Closed())
@@ -440,11 +454,11 @@ class _Server(TCPServer):
                 await self.turn()
                 await self.protocol.handle(RawData(piece))
 
-    async def _say_calm(self) -> None:
+    async def _end_http_2(self, reason: h2.errors.ErrorCodes) -> None:
         """Tell the peer why the connection ends."""
         protocol = self.protocol.protocol
         if isinstance(protocol, H2Protocol):
-            protocol.connection.close_connection(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+            protocol.connection.close_connection(reason)
             await self.protocol_send(RawData(protocol.connection.data_to_send()))
             await self._linger()
 
