@@ -55,6 +55,24 @@ class Occupancy:
         self.connections += 1
         self._by_address[address_key(peer)] += 1
 
+    def grow(self, peer: str, places: int) -> bool:
+        """Count a connection for so many places more of its address; `shrink` must follow.
+
+        Returns:
+            Whether there was room, as there is for an address's only connection.
+        """
+        key = address_key(peer)
+        taken = self._by_address[key]
+        is_full = taken > 1 and taken + places > self._per_address_max
+        if is_full and not self._proxies.trusts(peer):
+            return False
+        self._by_address[key] = taken + places
+        return True
+
+    def shrink(self, peer: str, places: int) -> None:
+        """Count a connection that `grow` has let in as one again."""
+        self._by_address[address_key(peer)] -= places
+
     def leave(self, peer: str) -> None:
         """Stop counting a connection that is over."""
         self.connections -= 1

@@ -34,6 +34,27 @@ def test_a_proxy_has_all_places_but_no_more():
     assert not port.has_room("10.0.0.1")
 
 
+def test_a_large_connection_counts_for_several_of_its_address_alone():
+    port = occupancy(10, 5)
+    for _ in range(2):
+        port.enter("203.0.113.1")
+    assert port.grow("203.0.113.1", 3)
+    assert not port.has_room("203.0.113.1")
+    assert not port.grow("203.0.113.1", 1)
+    port.shrink("203.0.113.1", 3)
+    assert port.has_room("203.0.113.1")
+    assert port.connections == 2
+
+
+def test_the_only_connection_of_an_address_and_a_proxys_may_be_large():
+    port = occupancy(10, 2)
+    for peer in ("203.0.113.1", "10.0.0.1", "10.0.0.1"):
+        port.enter(peer)
+    assert port.grow("203.0.113.1", 3)
+    assert port.grow("10.0.0.1", 3)
+    assert not port.has_room("203.0.113.1")
+
+
 def test_whoever_leaves_makes_room():
     port = occupancy(1)
     port.enter("203.0.113.1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -47,6 +47,9 @@ RETRY_AFTER_SECONDS = 5
 """Seconds that a client is told to wait that found all connections taken."""
 REFUSALS_MAX = 256
 """Refused connections that are closed with patience at a time; beyond, without."""
+HTTP_2_PLACES: Final = 4
+"""Connections of its address that one of HTTP/2 counts for. A silent one takes some 100 KiB, a
+silent one of HTTP/1.1 some 10."""
 
 
 class HttpServer:
@@ -295,7 +298,8 @@ class HttpServer:
             if stream is None:
                 return
             if self._options.server == "hypercorn" or stream.selected_alpn_protocol() == "h2":
-                await self._hand_over(stream, b"", peer)
+                is_http_2 = stream.selected_alpn_protocol() == "h2"
+                await self._hand_over(stream, b"", peer, is_http_2=is_http_2)
                 return
             wire = StreamWire(stream)
         connection = Connection(self._context, wire, peer, moves)
@@ -312,7 +316,7 @@ class HttpServer:
             if rest is None:
                 await wire.close()
         if rest is not None:
-            await self._hand_over(wire.release_stream(), rest, peer)
+            await self._hand_over(wire.release_stream(), rest, peer, is_http_2=True)
 
     async def _shake_hands(
         self, plain: trio.SocketStream, tls: TlsContext, key: str
@@ -326,15 +330,22 @@ class HttpServer:
         await abort_stream(plain)
         return None
 
-    async def _hand_over(self, stream: TcpStream, rest: bytes, peer: str) -> None:
-        """Let Hypercorn serve the connection to its end."""
+    async def _hand_over(
+        self, stream: TcpStream, rest: bytes, peer: str, *, is_http_2: bool = False
+    ) -> None:
+        """Let Hypercorn serve the connection to its end, if its address may have one more."""
         assert self._hypercorn is not None
+        more = HTTP_2_PLACES - 1 if is_http_2 else 0
+        if not self._occupancy.grow(peer, more):
+            await abort_stream(stream)
+            return
         self._handed.add(stream)
         may_be_http_2 = self._tls is None and self._context.http2_clear.trusts(peer)
         try:
             await self._hypercorn.serve(stream, rest, peer, may_be_http_2=may_be_http_2)
         finally:
             self._handed.discard(stream)
+            self._occupancy.shrink(peer, more)
 
 
 def _stream(connected: socket.socket) -> trio.SocketStream:

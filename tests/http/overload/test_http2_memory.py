@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import h2.config
 import h2.connection
@@ -17,6 +18,7 @@ import trio
 from http2_kit import Http2
 from http_kit import Running, read_all, serving
 from trio.testing import wait_all_tasks_blocked
+from waiting import until
 
 from greenroom.http.server.http2_frames import FRAME_BYTES_MAX, SETTINGS_MAX
 from greenroom.http.server.http2_state import bound_state
@@ -116,6 +118,19 @@ async def why_it_ended(stream: trio.SocketStream) -> int:
         received = Http2(stream).protocol.receive_data(await read_all(stream))
     (end,) = (e for e in received if isinstance(e, h2.events.ConnectionTerminated))
     return int(end.error_code or 0)
+
+
+async def test_a_connection_counts_for_four_of_its_address():
+    options: dict[str, Any] = {"http2_clear_from": ("127.0.0.1",), "connections_per_address_max": 6}
+    async with serving(**options) as running:
+        first = await open_silent(running, b"", b"")
+        async with await trio.open_tcp_stream("127.0.0.1", running.port) as second:
+            await second.send_all(BEGIN)
+            with suppress(trio.BrokenResourceError):
+                assert not await read_all(second)
+        await first.aclose()
+        await until(lambda: not running.connections)
+        await (await open_silent(running, b"", b"")).aclose()
 
 
 def test_thousands_of_answers_leave_little_behind():
