@@ -123,31 +123,27 @@ async def relationship_of(
 ) -> Relationship | None:
     """Return what another is to a player; None for nothing, and for whoever does not exist.
 
-    Where the game's home is another node's, the row tells it, which is as good: whatever was
-    answered is there.
+    If the pair is not in memory, or the game's home is another node's, the row tells it. That is as
+    good: whatever was answered is there. So nobody fills memory with pairs by looking up players.
 
     Raises:
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
     """
-    if game_id in world.ledger.spread and not world.serves(world.ledger.get_shard(game_id)):
-        return await _read_relationship(world, game_id, player_id, other_id)
-    try:
-        return await _ask(world, game_id, player_id, other_id, ReadRelationship(player_id))
-    except ActorStopped:
-        return None
-
-
-async def _read_relationship(
-    world: World, game_id: int, player_id: int, other_id: int
-) -> Relationship | None:
     if player_id == other_id or not 1 <= other_id <= ID_MAX:
         return None
-    friendship = await world.friendships.rows.load_friendship(
-        Pair.make(game_id, player_id, other_id)
+    pair, friendships = Pair.make(game_id, player_id, other_id), world.friendships
+    active = friendships.directory.find_active(pair)
+    is_elsewhere = game_id in world.ledger.spread and not world.serves(
+        world.ledger.get_shard(game_id)
     )
-    return relationship_to(friendship, player_id)
+    if active is None or is_elsewhere:
+        return relationship_to(await friendships.rows.load_friendship(pair), player_id)
+    try:
+        return await active.ask(ReadRelationship(player_id))
+    except ActorStopped:
+        return None
 
 
 async def request_friendship(

@@ -12,8 +12,8 @@ from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.world.ports import FriendshipRows
 
 PAIRS_MAX: Final = 100_000
-"""In memory, about 1 KiB each, while something is asked of them and half a minute longer; beyond,
-whoever asks for another is told to come back (429)."""
+"""In memory, about 1 KiB each, while their friendship is changed and half a minute longer; beyond,
+whoever changes another is told to come back (429)."""
 
 
 class Friendships:

@@ -119,6 +119,16 @@ async def test_ids_that_nobody_can_have_are_nobodys(
     assert len(arena.world.friendships.directory) == 0
 
 
+async def test_whoever_looks_up_players_brings_no_pairs_to_memory(arena: Arena):
+    """There is a bound for all of them together, which one address could fill by looking."""
+    one, *others = await come(arena, 5)
+    await request(arena, one, others[0])
+    for other in others[1:]:
+        assert await between(arena, one, other) is None
+    assert await between(arena, one, others[0]) == "outgoing"
+    assert len(arena.world.friendships.directory) == 1
+
+
 async def test_pairs_leave_memory_and_come_back_as_they_were(
     arena: Arena, autojump_clock: trio.testing.MockClock
 ):
