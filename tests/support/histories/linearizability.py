@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from history import History, Operation, shown
 
-CONFIGURATIONS_MAX: Final = 200_000
+CONFIGURATIONS_MAX: Final = 500_000
 """Pairs of operations done and state that a check looks at; then it gives up, undecided."""
 
 State = TypeVar("State", bound=Hashable)
