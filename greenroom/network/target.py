@@ -54,6 +54,8 @@ def find_host(raw: bytes, host: str | None, *, is_optional: bool) -> str | None:
     if absolute is None:
         return host
     scheme, authority, _ = absolute.groups()
+    if not authority and scheme.lower() not in _DEFAULT_PORTS:
+        return host  # such as file:///x, which names none and leads nowhere
     if not authority or not is_host(authority):
         raise WrongHost(INVALID_HOST)
     default_port = _DEFAULT_PORTS.get(scheme.lower(), 0)

@@ -24,6 +24,7 @@ from greenroom.network.target import OTHER_HOST, WrongHost, find_host, split_tar
         (b"https://a/x", "a:443", "a"),
         (b"https://a:8443?q/x", "a:8443", "a:8443"),
         (b"http://[::1]/x", "[::1]:80", "[::1]"),
+        (b"file:///etc/passwd", "a", "a"),
         (b"http://[FE80::1]:9/x", "[fe80::1]:9", "[FE80::1]:9"),
     ],
 )
