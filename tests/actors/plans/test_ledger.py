@@ -21,6 +21,7 @@ from greenroom.actors.plans.plan import UNLIMITED, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import (
     GamesHoldTooMuch,
     StorageLimitReached,
+    StorageShareUsed,
     TooManyGames,
     TooManyPlayersOnline,
 )
@@ -150,6 +151,33 @@ def test_what_is_too_large_already_may_stay_and_shrink_but_not_grow():
         usage.check_storage(1)
     ledger.set_plan(7, "pro")
     usage.check_storage(1)
+
+
+def test_an_address_fills_its_share_of_the_storage_in_a_day_and_others_go_on():
+    ledger = Ledger({"free": PlanLimits(storage_bytes_max=100)}, 0.25)
+    ledger.open_game(1, 7, "free")
+    usage = ledger.get_game_usage(1)
+    ledger.count_call(1, NOON)
+    usage.check_storage(25, "192.0.2.1", NOON)
+    usage.count_stored(25)
+    usage.count_stored_from("192.0.2.1", 25)
+
+    with pytest.raises(StorageShareUsed) as refused:
+        usage.check_storage(1, "192.0.2.1", NOON)
+    assert refused.value.retry_seconds == DAY_SECONDS // 2
+    assert ledger.refused == {"storage by plan and address": 1}
+    usage.check_storage(25, "192.0.2.2", NOON)
+    usage.check_storage(75)
+    usage.count_stored_from("192.0.2.1", -5)
+    usage.check_storage(5, "192.0.2.1", NOON)
+    ledger.count_call(1, NOON + DAY_SECONDS)
+    usage.check_storage(25, "192.0.2.1", NOON + DAY_SECONDS)
+
+
+def test_of_a_plan_without_limits_no_address_has_a_share_of_the_storage():
+    usage = Ledger(share_per_address=0.25).get_game_usage(1)
+    usage.count_stored_from("192.0.2.1", 10**12)
+    usage.check_storage(10**12, "192.0.2.1", NOON)
 
 
 def test_games_are_as_many_as_the_plan_has():
