@@ -477,7 +477,7 @@ async def open_world(
     game_index = GameIndex(ledger)
     load = game_loader(memory, game_index, clock, ownership)
     games = DynamicSupervisor("game", load, memory, bounds, ownership=ownership)
-    seats, holdings = SeatTable(), Holdings(ledger)
+    seats, holdings = SeatTable(), Holdings(ledger, player_index.find_share)
     rooms = RoomLoader(memory.journals, RoomIndex(seats, holdings), clock, room_limits, hub, studio)
     room_actors = DynamicSupervisor(
         "room", rooms.load, memory, bounds, hub.read_before_timer, ownership=ownership

@@ -169,14 +169,14 @@ class LobbyActor(Actor[LobbyRole]):
             lobby.lobby_id, lobby.game_id, partial(weigh, lobby)
         )
 
-    def _admit(self, more_bytes: int) -> None:
+    def _admit(self, player_id: int, more_bytes: int) -> None:
         """Let a player bring so much, if there is space for it.
 
         Raises:
             RoomsRefused: there is none.
         """
         if self._holding is not None:
-            self._holding.admit(more_bytes)
+            self._holding.admit_from(player_id, more_bytes)
 
     def _ask_behaviour(self, lobby: Lobby, joined: MemberJoined | None = None) -> None:
         """Ask the behaviour whether it would take the room that the lobby would become now.
@@ -226,7 +226,7 @@ class LobbyActor(Actor[LobbyRole]):
         created_us = self._index.take_creation_us(clock.time())
         event = rules.decide_create(command, clock.now(), created_us)
         lobby = rules.new_lobby(event)
-        self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
+        self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby).size)
         self._ask_behaviour(lobby)
         self._shard = self._index.holdings.get_shard(event.game_id, event.lobby_id)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
@@ -242,7 +242,7 @@ class LobbyActor(Actor[LobbyRole]):
             event = decide()
         else:
             event = self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
-        self._admit(MEMBER_BYTES + len(command.player_data))
+        self._admit(command.player_id, MEMBER_BYTES + len(command.player_data))
         self._ask_behaviour(lobby, event)
         return self._reply_with(None, event)
 
@@ -310,7 +310,7 @@ class LobbyActor(Actor[LobbyRole]):
     def request(self, command: RequestToJoin) -> Changed[None]:
         """Store a join request."""
         event = rules.decide_request(self._lobby, command, self._limits, self._clock.now())
-        self._admit(SMALL_BYTES + len(command.player_data))
+        self._admit(command.player_id, SMALL_BYTES + len(command.player_data))
         return self._reply_with(None, event)
 
     @handles(ReadPendingRequest)
@@ -350,7 +350,7 @@ class LobbyActor(Actor[LobbyRole]):
         """Invite a member's friend."""
         lobby = self._lobby
         rules.require_member(lobby, command.inviter.player_id, NotInRoomOrLobby)
-        self._admit(SMALL_BYTES)
+        self._admit(command.inviter.player_id, SMALL_BYTES)
         events = invites.decide_invite(lobby.invites, command, self._clock.now())
         return self._reply_with(None, *events)
 

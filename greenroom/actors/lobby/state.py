@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+
 import msgspec
 
 from greenroom.actors.lobby.transitions import LOBBY, LobbyState, LobbyStep, RequestState
+from greenroom.actors.plans.holdings import Weight
 from greenroom.actors.room.rules.events import NewMember
-from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
+from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, weigh_invites
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.contract.allowed_values import JoinRequestStatus
@@ -99,16 +103,13 @@ class Lobby(msgspec.Struct, kw_only=True):
         return LobbyStep.COME_AND_GO in LOBBY[self.state]
 
 
-def weigh(lobby: Lobby) -> tuple[int, int]:
-    """Return whether a lobby counts (1 while it is open, else 0), and the bytes that it holds."""
-    data = sum(len(member.player_data) for member in lobby.members.values())
-    data += sum(len(request.player_data) for request in lobby.pending.values())
-    size = (
-        PLACE_BYTES
-        + len(lobby.rules)
-        + MEMBER_BYTES * len(lobby.members)
-        + SMALL_BYTES * (len(lobby.pending) + len(lobby.answered))
-        + invites_bytes(lobby.invites)
-        + data
-    )
-    return int(lobby.is_open), size
+def weigh(lobby: Lobby) -> Weight:
+    """Return what a lobby counts for; it is one while it is open."""
+    brought = Counter[int]()
+    for player_id, member in lobby.members.items():
+        brought[player_id] += MEMBER_BYTES + len(member.player_data)
+    for request in chain(lobby.pending.values(), lobby.answered.values()):
+        brought[request.player_id] += SMALL_BYTES + len(request.player_data)
+    weigh_invites(lobby.invites, brought)
+    size = PLACE_BYTES + len(lobby.rules) + sum(brought.values())
+    return Weight(int(lobby.is_open), size, brought)

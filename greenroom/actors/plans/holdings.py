@@ -1,13 +1,15 @@
-"""Memory that rooms and lobbies hold: by owner, by the address they were made from, and in all.
+"""Memory that rooms and lobbies hold: by owner, by address, and in all.
 
-Checked and counted in the actors' turns. A room counts for the address that made it, whoever lets
-it grow. A room that was a lobby counts for the address that made the lobby. The address is not
-stored, so after a restart a room counts for its owner and the server alone.
+Checked and counted in the actors' turns. A room counts for the address that made it, or the lobby
+that it was. What somebody brings into it counts for the address that they came from. If that is
+not known here, it counts for the maker's. Addresses are not stored, so after a restart all this
+counts for its owner and the server alone, until its players are heard of again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from greenroom.actors.kernel.shards import partition_named
 from greenroom.actors.plans.address_counts import add_count, share_key
@@ -15,14 +17,27 @@ from greenroom.actors.plans.ledger import GameUsage, Ledger
 from greenroom.actors.plans.memory import Memory, Piece
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 
-Weigh = Callable[[], tuple[int, int]]
-"""Returns as how many it counts (1, or 0 for one that is over), and its bytes."""
+
+class Weight(NamedTuple):
+    """What a room or lobby counts for."""
+
+    rooms: int
+    """1, or 0 for one that is over."""
+    size: int
+    """Bytes that it holds."""
+    brought: Mapping[int, int]
+    """How many of them are players', by player; some may have left."""
+
+
+Weigh = Callable[[], Weight]
+FindShare = Callable[[int], str]
+"""Returns the share that a player counts for; empty for none, and if it is not known here."""
 
 
 class Holding(Piece):
     """The memory that one room or lobby counts for."""
 
-    __slots__ = ("_holdings", "_shard", "_weigh", "count")
+    __slots__ = ("_brought", "_holdings", "_shard", "_weigh", "count")
 
     def __init__(
         self, holdings: Holdings, game: GameUsage, share: str, weigh: Weigh, *, shard: int
@@ -40,23 +55,54 @@ class Holding(Piece):
         self._holdings = holdings
         self._shard = shard
         self._weigh = weigh
+        self._brought: dict[int, Piece] = {}
         self.count = 0
         self.weigh()
 
-    def grow(self, more_bytes: int) -> None:
-        """Count so much more, or less; for who knows that the rest has stayed."""
-        self.resize(self.size + more_bytes)
+    def admit_from(self, player_id: int, more_bytes: int) -> None:
+        """Let it grow by so much that a player brings; see `Memory.check`.
+
+        Raises:
+            RoomsRefused: there is no space.
+        """
+        share = self._holdings.find_share(player_id)
+        if not share:
+            share = self._brought.get(player_id, self).share
+        self._memory.check(self.owner, share, more_bytes)
+
+    def grow(self, more_bytes: Mapping[int, int]) -> None:
+        """Count so much more, or less, of these players; for who knows that the rest has stayed."""
+        if any(map(self._is_new, more_bytes)):
+            self.weigh()
+            return
+        for player_id, more in more_bytes.items():
+            piece = self._brought.get(player_id, self)
+            piece.resize(piece.size + more)
 
     def weigh(self) -> None:
         """Measure what it holds now, and count that."""
-        self._set(*self._weigh())
+        self._set(self._weigh())
 
     def release(self) -> None:
         """Stop counting: it leaves memory."""
-        self._set(0, 0)
+        self._set(Weight(0, 0, {}))
 
-    def _set(self, rooms: int, size: int) -> None:
-        self.resize(size)
+    def _is_new(self, player_id: int) -> bool:
+        """Return whether a player counts for a share of their own from now on."""
+        if player_id in self._brought:
+            return False
+        return self._holdings.find_share(player_id) not in {"", self.share}
+
+    def _set(self, weight: Weight) -> None:
+        rooms, own, brought = weight
+        for player_id in [i for i in self._brought if i not in brought]:
+            self._brought.pop(player_id).resize(0)
+        for player_id, size in brought.items():
+            piece = self._find_piece(player_id)
+            if piece is not None:
+                piece.resize(size)
+                own -= size
+        self.resize(own)
         more_rooms, self.count = rooms - self.count, rooms
         if not more_rooms:
             return
@@ -65,17 +111,34 @@ class Holding(Piece):
         if self.share:
             add_count(self.owner.rooms_from, self.share, more_rooms)
 
+    def _find_piece(self, player_id: int) -> Piece | None:
+        """Return what counts for a player's own share, None if that is the maker's."""
+        piece = self._brought.get(player_id)
+        if piece is None and self._is_new(player_id):
+            piece = self._brought[player_id] = Piece(self._memory, self._game, "")
+        share = "" if piece is None else self._holdings.find_share(player_id)
+        if piece is not None and share:  # who has left memory counts for what they counted for
+            piece.move(share)
+        return piece
+
 
 class Holdings:
     """The memory that all rooms and lobbies hold together.
 
     Attributes:
+        find_share: tells for whom a player counts.
         rooms: active rooms and open lobbies.
         memory: what these hold, and those that have ended and are still in memory.
     """
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        """Begin with none; `ledger` knows plans and the server's limits."""
+    def __init__(self, ledger: Ledger | None = None, find_share: FindShare | None = None) -> None:
+        """Begin with none.
+
+        Args:
+            ledger: knows plans and the server's limits; without limits if not given.
+            find_share: tells for whom a player counts; for nobody if not given.
+        """
+        self.find_share: Final[FindShare] = find_share or (lambda _: "")
         self._ledger = ledger or Ledger()
         self._made_from: dict[str, str] = {}
         self.memory = Memory("rooms", self._ledger, RoomsRefused)

@@ -171,6 +171,11 @@ class PlayerIndex:
         if piece is not None:
             piece.resize(0)
 
+    def find_share(self, player_id: int) -> str:
+        """Return the share that an active player counts for; empty for others."""
+        piece = self._pieces.get(player_id)
+        return "" if piece is None else piece.share
+
     def iterate_offline_pieces(self) -> Iterator[tuple[int, Piece]]:
         """Iterate over active players who are offline and what they hold, longest offline first.
 

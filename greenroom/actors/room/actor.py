@@ -91,7 +91,6 @@ from greenroom.actors.room.rules.state import (
     SMALL_BYTES,
     Room,
     RoomLimits,
-    updates_bytes,
     weigh,
 )
 from greenroom.actors.room.studio_messages import (
@@ -206,21 +205,23 @@ class RoomActor(Actor[RoomRole]):
 
     def _keep(self, room: Room, event: UpdatesSent) -> None:
         """Store updates. They come often, so only they are weighed, not the whole room."""
-        before = updates_bytes(room)
+        before = room.kept_by_sender.copy()
         assert event.deliveries[0].number == room.last_number + 1, "updates are numbered in order"
         rules.apply(room, event)
         assert room.kept_bytes >= 0, "more bytes of updates fell off than were kept"
         if self._holding is not None:
-            self._holding.grow(updates_bytes(room) - before)
+            after = room.kept_by_sender
+            changed = {i: after.get(i, 0) - before.get(i, 0) for i in before | after}
+            self._holding.grow(changed)
 
-    def _admit(self, more_bytes: int) -> None:
-        """Check that there is space for more bytes of a member.
+    def _admit(self, player_id: int, more_bytes: int) -> None:
+        """Check that there is space for more bytes of a player.
 
         Raises:
             RoomsRefused: there is none.
         """
         if self._holding is not None:
-            self._holding.admit(more_bytes)
+            self._holding.admit_from(player_id, more_bytes)
 
     def _show(self, room: Room) -> frozenset[int]:
         """Bring the index and the clock's timer up to date; return whose seats are to be freed."""
@@ -276,7 +277,7 @@ class RoomActor(Actor[RoomRole]):
         if self._state is not None:
             raise RuntimeError(f"room {command.room_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        _, size = weigh(rules.new_room(event))
+        size = weigh(rules.new_room(event)).size
         self._index.holdings.check_new(event.game_id, event.room_id, size)
         self._shard = self._index.holdings.get_shard(event.game_id, event.room_id)
         return event
@@ -291,7 +292,7 @@ class RoomActor(Actor[RoomRole]):
             events = self._guesses.judge(address, monotonic, IncorrectPassword, decide)
         else:
             events = decide()
-        self._admit(MEMBER_BYTES + len(command.player_data))
+        self._admit(command.player_id, MEMBER_BYTES + len(command.player_data))
         return self._reply_with(len(events) > 1, events)
 
     @handles(LeaveRoom)
@@ -384,7 +385,7 @@ class RoomActor(Actor[RoomRole]):
     def send_actions(self, command: SendActions) -> Sent | Changed[Sent]:
         """Ask members to do something."""
         room = self._check_member(command.player_id, PlayerNotInAnyRoom)
-        self._admit(len(command.request_data))
+        self._admit(command.player_id, len(command.request_data))
         events, sent = actions.decide_send(room, command, self._clock.now())
         return self._reply_with(sent, events)
 
@@ -438,14 +439,14 @@ class RoomActor(Actor[RoomRole]):
         """Store a target's answer."""
         room = self._check_member(command.player_id, PlayerNotInAnyRoom)
         event = actions.decide_complete(room, command, self._clock.now())
-        self._admit(len(command.response_data or b""))
+        self._admit(command.player_id, len(command.response_data or b""))
         return self._reply_with(None, (event,))
 
     @handles(SendUpdates)
     def send_updates(self, command: SendUpdates) -> Changed[Sent]:
         """Send updates to members."""
         room = self._check_member(command.player_id, PlayerNotInAnyRoom)
-        self._admit(len(command.data))
+        self._admit(command.player_id, len(command.data))
         events, sent = updates.decide_send(room, command, self._limits, self._clock.now())
         return self._reply_with(sent, events)
 
@@ -518,7 +519,7 @@ class RoomActor(Actor[RoomRole]):
             room, sender_id, readers, command.name, command.data, limits=limits, now=now
         )
         try:
-            self._admit(event.size)
+            self._admit(sender_id, event.size)
         except RoomsRefused as refusal:
             about = (str(refusal), refusal.retry_seconds, command.request_id)
             connections.refuse(room.room_id, sender_id, *about)
@@ -533,7 +534,7 @@ class RoomActor(Actor[RoomRole]):
     def invite(self, command: InvitePlayer) -> Changed[None]:
         """Invite a member's friend."""
         room = self._check_member(command.inviter.player_id, NotInRoomOrLobby)
-        self._admit(SMALL_BYTES)
+        self._admit(command.inviter.player_id, SMALL_BYTES)
         events = invites.decide_invite(room.invites, command, self._clock.now())
         return self._reply_with(None, events)
 

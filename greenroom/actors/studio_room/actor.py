@@ -410,7 +410,7 @@ class StudioRoomActor(ResultsActor):
         if host is None:
             return super().send_actions(command)
         room, now = self._check_member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
-        self._admit(len(command.request_data))
+        self._admit(command.player_id, len(command.request_data))
         is_typed = input_rules.is_typed(host, "action", command.action_type)
         target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
         turn = self._begin_to_judge(host)
@@ -435,7 +435,7 @@ class StudioRoomActor(ResultsActor):
         if host is None:
             return super().send_updates(command)
         room = self._check_member(command.player_id, PlayerNotInAnyRoom)
-        self._admit(len(command.data))
+        self._admit(command.player_id, len(command.data))
         targets = find_targets(room, command.player_id, command.targets)
         turn = self._begin_to_judge(host)
         data = input_rules.forward_update(turn, command, targets)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.plans.address_counts import AddressCounts
-from greenroom.actors.plans.holdings import Holding, Holdings
+from greenroom.actors.plans.address_counts import AddressCounts, share_key
+from greenroom.actors.plans.holdings import Holding, Holdings, Weight
 from greenroom.actors.plans.ledger import CALL_BYTES, DAY_SECONDS, Ledger
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, UNLIMITED_SERVER, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
@@ -16,15 +19,20 @@ HERE, THERE, HOME = "203.0.113.7", "203.0.113.8", "127.0.0.1"
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
 
+ADA, BOB = 1, 2
+"""Players."""
+
+
 class Place:
     """A room that holds what it is told to."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.count = 1
+        self.brought = Counter[int]()
 
-    def weigh(self) -> tuple[int, int]:
-        return self.count, self.size
+    def weigh(self) -> Weight:
+        return Weight(self.count, self.size + self.brought.total(), +self.brought)
 
 
 def ledger_of(server: ServerLimits = UNLIMITED_SERVER, **limits: float) -> Ledger:
@@ -40,7 +48,9 @@ class Rooms:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.holdings = Holdings(ledger)
+        self.addresses: dict[int, str] = {}
+        """Of players in memory, by player."""
+        self.holdings = Holdings(ledger, lambda i: share_key(self.addresses.get(i, "")))
         self.made = 0
 
     def make(self, size: int = 10, address: str = HERE, game_id: int = 1) -> tuple[Place, Holding]:
@@ -119,6 +129,64 @@ def test_a_room_grows_within_the_same_bounds():
     holding.admit(80)
 
 
+def bring(place: Place, holding: Holding, player_id: int, size: int) -> None:
+    """Let a player bring something, as an actor does."""
+    holding.admit_from(player_id, size)
+    place.brought[player_id] += size
+    holding.grow({player_id: size})
+
+
+def test_what_players_bring_counts_for_their_own_addresses():
+    rooms = Rooms(ledger_of(rooms_bytes_max=400))
+    rooms.addresses = {ADA: HERE, BOB: THERE}
+    place, holding = rooms.make(size=10, address=HERE)
+    bring(place, holding, BOB, 100)
+    with pytest.raises(RoomsRefused):
+        bring(place, holding, BOB, 1)
+    with pytest.raises(RoomsRefused):
+        rooms.make(size=1, address=THERE)
+    bring(place, holding, ADA, 90)
+    with pytest.raises(RoomsRefused):
+        bring(place, holding, ADA, 1)
+    place.brought[BOB] -= 60
+    holding.grow({BOB: -60})
+    rooms.make(size=60, address=THERE)
+    assert rooms.holdings.rooms_bytes == 200
+
+
+def test_who_is_not_known_counts_for_the_maker_until_they_are():
+    rooms = Rooms(ledger_of(rooms_bytes_max=400))
+    place, holding = rooms.make(size=10, address=HERE)
+    bring(place, holding, BOB, 90)
+    with pytest.raises(RoomsRefused):
+        bring(place, holding, BOB, 1)
+    rooms.addresses[BOB] = THERE
+    bring(place, holding, BOB, 10)
+    rooms.make(size=90, address=HERE)
+    with pytest.raises(RoomsRefused):
+        rooms.make(size=1, address=THERE)
+
+
+def test_what_a_player_has_brought_goes_with_them_to_another_address_and_stays_when_they_leave():
+    rooms = Rooms(ledger_of(rooms_bytes_max=400))
+    rooms.addresses[BOB] = THERE
+    place, holding = rooms.make(size=10, address=HERE)
+    bring(place, holding, BOB, 100)
+    rooms.addresses[BOB] = "203.0.113.9"
+    holding.weigh()
+    rooms.make(size=100, address=THERE)
+    del rooms.addresses[BOB]
+    holding.weigh()
+    for more in (1, 100):
+        with pytest.raises(RoomsRefused):
+            bring(place, holding, BOB, more)
+    with pytest.raises(RoomsRefused):
+        rooms.make(size=1, address="203.0.113.9")
+    del place.brought[BOB]
+    holding.weigh()
+    rooms.make(size=100, address="203.0.113.9")
+
+
 def test_a_room_counts_for_whom_its_lobby_was_made():
     rooms = Rooms(ledger_of(rooms_bytes_max=400))
     _, lobby = rooms.make(size=50)
@@ -157,10 +225,10 @@ def test_rooms_of_a_deleted_game_are_its_owners_no_more():
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["make", "grow", "weigh", "end", "release"]),
+            st.sampled_from(["make", "bring", "drop", "move", "weigh", "end", "release"]),
             st.integers(0, 5),
             st.integers(0, 60),
-            st.sampled_from([HERE, THERE, HOME, "2001:db8::1", "2001:db8::2"]),
+            st.sampled_from([HERE, THERE, HOME, "", "2001:db8::1", "2001:db8::2"]),
         ),
         max_size=60,
     )
@@ -174,6 +242,8 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
                 alive.append(rooms.make(size, address, game_id=1 + number % 2))
             except RoomsRefused:
                 continue
+        elif what == "move":
+            rooms.addresses[number % 3] = address
         elif alive:
             place, holding = alive[number % len(alive)]
             if what == "release":
@@ -181,14 +251,18 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
                 alive.remove((place, holding))
                 continue
             place.count = 0 if what == "end" else place.count
-            if what == "grow":
-                place.size += size
-                holding.grow(size)
+            player_id = size % 3
+            if what == "bring":
+                with suppress(RoomsRefused):
+                    bring(place, holding, player_id, size)
+            elif what == "drop":
+                fewer = place.brought.pop(player_id, 0)
+                holding.grow({player_id: -fewer})
             else:
                 place.size = size
                 holding.weigh()
         found = [place.weigh() for place, _ in alive]
-        wanted = sum(count for count, _ in found), sum(size for _, size in found)
+        wanted = sum(weight.rooms for weight in found), sum(weight.size for weight in found)
         owners = rooms.ledger.list_owners()
         assert (rooms.holdings.rooms, rooms.holdings.rooms_bytes) == wanted
         assert (sum(o.rooms for o in owners), sum(o.bytes_held["rooms"] for o in owners)) == wanted

@@ -13,6 +13,7 @@ from greenroom.actors.room.messages import JoinRoom, KickMember
 from greenroom.actors.room.rules import membership as rules
 from greenroom.actors.room.rules import refusals, views
 from greenroom.actors.room.rules.events import (
+    ActionProcessed,
     HostChanged,
     LeaveReason,
     MemberJoined,
@@ -23,7 +24,7 @@ from greenroom.actors.room.rules.events import (
     RoomEvent,
     RoomPasswordSet,
 )
-from greenroom.actors.room.rules.state import SMALL_BYTES, weigh
+from greenroom.actors.room.rules.state import MEMBER_BYTES, ROOM_ITSELF, SMALL_BYTES, weigh
 from greenroom.actors.seating.passwords import SALT_BYTES, hash_password, password_matches
 from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
 
@@ -367,6 +368,29 @@ def test_who_is_no_member_has_no_seat():
     assert views.view_seat(RoomKit().room, GUEST) is None
 
 
+def test_what_a_room_holds_is_counted_by_who_has_brought_it():
+    kit = RoomKit()
+    before = weigh(kit.room)
+    kit.join(GUEST, player_data=b"x" * 40)
+    kit.join(THIRD)
+    seat = MEMBER_BYTES + 2
+    assert weigh(kit.room).brought == {HOST: seat, GUEST: seat + 38, THIRD: seat}
+    first, second = kit.act(HOST, "others", request_data=b"y" * 60).ids
+    action = SMALL_BYTES + len("place")
+    assert weigh(kit.room).brought[HOST] == seat + 2 * (action + 60)
+    kit.complete(GUEST, first, response_data=b"z" * 30)
+    kit.take([ActionProcessed(second, "completed", b"w" * 20, NOW, is_server=True)])
+    kit.invite(9, by=THIRD)
+    weight = weigh(kit.room)
+    assert weight.brought == {
+        HOST: seat + 2 * action,
+        GUEST: seat + 38 + 30,
+        THIRD: seat + SMALL_BYTES,
+        ROOM_ITSELF: 20,
+    }
+    assert weight.size - sum(weight.brought.values()) == before.size - seat
+
+
 @pytest.mark.parametrize(
     "order",
     [
@@ -377,6 +401,6 @@ def test_who_is_no_member_has_no_seat():
 )
 def test_an_order_that_waits_counts_with_what_it_carries(order: RoomOrder):
     room = RoomKit().room
-    _, before = weigh(room)
+    before = weigh(room).size
     room.orders[1] = order
-    assert weigh(room)[1] == before + SMALL_BYTES + 50
+    assert weigh(room).size == before + SMALL_BYTES + 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import pairwise
 
 import msgspec
@@ -13,9 +14,10 @@ from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, RoomKit
 
 from greenroom import actor_settings
 from greenroom.actors.room.messages import Sent, UpdateView
-from greenroom.actors.room.rules import refusals, updates
+from greenroom.actors.room.rules import codec, refusals, updates
 from greenroom.actors.room.rules.cursors import Cursor, read_cursor, update_id
 from greenroom.actors.room.rules.events import Delivery
+from greenroom.actors.room.rules.state import MEMBER_BYTES, ROOM_ITSELF, UPDATE_BYTES, weigh
 
 
 @pytest.fixture
@@ -231,6 +233,24 @@ def test_large_updates_push_others_out_but_the_newest_is_always_kept():
     assert [len(data) for data in kit.read(GUEST)] == [500]
     kit.tell(HOST, "others", data=b"x")
     assert [len(data) for data in kit.read(GUEST)] == [1]
+
+
+def test_kept_updates_count_for_their_senders_until_they_fall_off():
+    kit = a_kit(updates_max=3)
+    kit.tell(GUEST, "host", data=b"x" * 50)
+    one = 2 + len("move") + 2 * UPDATE_BYTES
+    assert kit.room.kept_by_sender == {GUEST: one + 48}
+    kit.tell(THIRD, "host")
+    assert kit.restored(codec.snapshot(kit.room)).kept_by_sender == kit.room.kept_by_sender
+    kit.leave(GUEST)
+    kit.tell(THIRD, "host")
+    assert kit.room.kept_by_sender == {GUEST: one + 48, THIRD: 2 * one}
+    told = partial(updates.sent_to, limits=kit.limits, now=NOW, is_server=True)
+    kit.take([told(kit.room, HOST, (THIRD,), "move", b"{}")])
+    assert kit.room.kept_by_sender == {THIRD: 2 * one, ROOM_ITSELF: one}
+    assert weigh(kit.room).brought[THIRD] == MEMBER_BYTES + 2 + 2 * one
+    kit.stop(HOST)
+    assert kit.room.kept_by_sender == {}
 
 
 def test_a_long_type_counts_like_data():

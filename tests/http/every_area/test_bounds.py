@@ -119,6 +119,32 @@ def test_rooms_and_lobbies_are_refused_before_they_take_more_than_they_may(serve
     assert hosts[1].call("POST", f"{ROOMS}/leave").status == 200
 
 
+def test_who_joins_others_rooms_fills_them_from_their_own_share(serve: Serve):
+    server = serve(rooms_bytes_max=ROOMS_BYTES_MAX)
+    api = Api(server.address, server.new_game())
+    hosts = [Guest(api, f"203.0.113.{number}") for number in range(1, 9)]
+    bots: list[Guest] = []
+    for host in hosts:
+        made = host.call("POST", f"{ROOMS}/create", {"max_players": 2}).json
+        bot = Guest(api, "198.51.100.1")
+        joined = bot.call("POST", f"{ROOMS}/{made['room_id']}/join", {"player_data": {}})
+        assert joined.status == 200, joined
+        bots.append(bot)
+    body = {"target_players": "host", "type": "big", "data": DATA}
+    replies = [bot.call("POST", f"{ROOMS}/updates", body) for bot in bots * 4]
+
+    taken = [reply for reply in replies if reply.status == 200]
+    assert len(taken) == (ROOMS_BYTES_MAX // 4 - 8 * 2_048) // len(str(DATA))
+    assert_refused(replies[-1], TOO_MUCH, 60)
+    answer = {"target_players": "all", "type": "big", "data": DATA}
+    assert all(host.call("POST", f"{ROOMS}/updates", answer).status == 200 for host in hosts)
+    for bot in bots:
+        assert bot.call("POST", f"{ROOMS}/leave").status == 200
+    reply = bots[0].call("POST", f"{ROOMS}/create", {"rules": DATA})
+    assert_refused(reply, TOO_MUCH, 60)
+    assert open_all(api, "203.0.113.100")[0]
+
+
 def test_what_rooms_hold_is_counted_again_after_a_crash(serve: Serve):
     server = serve(rooms_bytes_max=ROOMS_BYTES_MAX)
     game = server.new_game()

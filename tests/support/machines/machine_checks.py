@@ -22,7 +22,7 @@ from greenroom.actors.player.memory import held_bytes
 from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults, ReadRoster
 from greenroom.actors.room.rules.groups import read_sources
-from greenroom.actors.room.rules.state import Room
+from greenroom.actors.room.rules.state import Room, weigh_updates
 from greenroom.actors.room.rules.state import weigh as room_weight
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.behaviour.stats import read
@@ -66,7 +66,13 @@ class WorldChecks:
         world, machine = self.machine.world, self.machine
         states = [_state(c) for kind in ("room", "lobby") for c in machine.cells(kind)]
         found = [room_weight(s) if isinstance(s, Room) else lobby_weight(s) for s in states if s]
-        wanted = sum(count for count, _ in found), sum(size for _, size in found)
+        wanted = sum(weight.rooms for weight in found), sum(weight.size for weight in found)
+        for room in (state for state in states if isinstance(state, Room)):
+            kept = Counter[int]()
+            for sending in room.sendings:
+                sender_id, size = weigh_updates(sending.event)
+                kept[sender_id] += size
+            assert room.kept_by_sender == kept, "kept updates are counted for others"
         holdings = world.rooms.index.holdings
         found_now = holdings.rooms, holdings.rooms_bytes
         assert found_now == wanted, f"rooms hold {wanted}, and {found_now} is counted"

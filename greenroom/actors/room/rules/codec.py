@@ -30,7 +30,9 @@ read_snapshot = CODEC.read_snapshot
 def snapshot(room: Room, shard: int = 0) -> Snapshot:
     """Return a room without its kept updates, and which of its entries it needs besides."""
     members = {i: msgspec.structs.replace(m, inbox=[]) for i, m in room.members.items()}
-    bare = msgspec.structs.replace(room, members=members, sendings=[], kept_bytes=0)
+    bare = msgspec.structs.replace(
+        room, members=members, sendings=[], kept_bytes=0, kept_by_sender={}
+    )
     return CODEC.make_snapshot(room.room_id, bare, room.journal_kept_from, shard)
 
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 from typing import Final
 
 import msgspec
 
+from greenroom.actors.plans.holdings import Weight
 from greenroom.actors.room.rules.events import Delivery, UpdatesSent
 from greenroom.actors.room.rules.transitions import RoomState
 from greenroom.actors.seating.invites import Invites
@@ -76,6 +77,8 @@ class Fallen(msgspec.Struct):
 
 GONE = 0
 """Stands for all who have left, where senders are counted: no player has this id."""
+ROOM_ITSELF: Final = 0
+"""Stands for the room and its behaviour, where bytes are counted by player, likewise."""
 
 
 class Member(msgspec.Struct, kw_only=True):
@@ -142,9 +145,9 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     response_data: bytes | None
     processed_at: int
     is_server: bool = False
+    """True if the room's behaviour has settled it."""
     request_id: RequestId | None = None
     """See `ActionsSent`."""
-    """True if the room's behaviour has settled it."""
 
 
 class RealtimeToken(msgspec.Struct, kw_only=True):
@@ -197,6 +200,9 @@ class Room(msgspec.Struct, kw_only=True):
     """The kept updates as they were sent, oldest first."""
     kept_bytes: int = 0
     """Bytes of all kept updates' data."""
+    kept_by_sender: dict[int, int] = {}
+    """Bytes that kept updates count for, by sender (`ROOM_ITSELF` for the behaviour's); some may
+    have left."""
     tokens: list[RealtimeToken] = []
     """For realtime connections, oldest first."""
 
@@ -228,41 +234,48 @@ class Room(msgspec.Struct, kw_only=True):
         return self.sendings[0].sequence if self.sendings else self.version + 1
 
 
-def weigh(room: Room) -> tuple[int, int]:
-    """Return whether a room counts (1, or 0 when it is over), and the bytes that it holds."""
-    members = sum(len(member.player_data) for member in room.members.values())
+def weigh(room: Room) -> Weight:
+    """Return what a room counts for."""
+    brought = _weigh_brought(room)
     size = (
         PLACE_BYTES
         + len(room.rules)
-        + MEMBER_BYTES * len(room.members)
-        + members
-        + invites_bytes(room.invites)
-        + updates_bytes(room)
-        + _actions_bytes(room.actions.values(), room.results)
-        + SMALL_BYTES * len(room.tokens)
+        + sum(brought.values())
         + STUDIO_FACTOR * len(room.kept or b"")
         + sum(map(_order_bytes, room.orders.values()))
         + sum(len(known.stats) for known in room.stats.values())
     )
-    return int(room.is_active), size
+    return Weight(int(room.is_active), size, brought)
 
 
-def updates_bytes(room: Room) -> int:
-    """Return the bytes of a room's kept updates; quick, whatever it keeps."""
-    deliveries = room.last_number + 1 - room.kept_from
-    return room.kept_bytes + UPDATE_BYTES * (len(room.sendings) + deliveries)
+def weigh_updates(event: UpdatesSent) -> tuple[int, int]:
+    """Return for whom updates count that were sent together, and how many bytes."""
+    size = event.size + UPDATE_BYTES * (1 + len(event.deliveries))
+    return (ROOM_ITSELF if event.is_server else event.player_id), size
 
 
-def invites_bytes(invites: Invites) -> int:
-    """Return the bytes of the invites of a room or lobby."""
-    return SMALL_BYTES * len(invites)
+def weigh_invites(invites: Invites, brought: Counter[int]) -> None:
+    """Add the bytes of the invites of a room or lobby, for those who invite."""
+    for invite in invites.values():
+        brought[invite.inviter.player_id] += SMALL_BYTES
 
 
-def _actions_bytes(actions: Iterable[Action], results: list[Result]) -> int:
-    waiting = sum(SMALL_BYTES + len(a.action_type) + len(a.request_data) for a in actions)
-    return waiting + sum(
-        SMALL_BYTES + len(r.action_type) + len(r.response_data or b"") for r in results
-    )
+def _weigh_brought(room: Room) -> Counter[int]:
+    """Return the bytes that players have brought into a room, by player."""
+    brought = Counter(room.kept_by_sender)
+    for player_id, member in room.members.items():
+        brought[player_id] += MEMBER_BYTES + len(member.player_data)
+    for action in room.actions.values():
+        size = SMALL_BYTES + len(action.action_type) + len(action.request_data)
+        brought[action.sender_id] += size
+    for result in room.results:
+        brought[result.sender_id] += SMALL_BYTES + len(result.action_type)
+        answerer = ROOM_ITSELF if result.is_server else result.target_id
+        brought[answerer] += len(result.response_data or b"")
+    for token in room.tokens:
+        brought[token.player_id] += SMALL_BYTES
+    weigh_invites(room.invites, brought)
+    return brought
 
 
 def _order_bytes(order: RoomOrder) -> int:

@@ -36,6 +36,7 @@ from greenroom.actors.room.rules.state import (
     RoomLimits,
     Sending,
     Update,
+    weigh_updates,
 )
 
 PAGE_MAX: Final = 50
@@ -136,6 +137,8 @@ def store(room: Room, event: UpdatesSent, sequence: int) -> None:
     sending = Sending(sequence, event)
     room.sendings.append(sending)
     room.kept_bytes += event.size
+    sender_id, size = weigh_updates(event)
+    room.kept_by_sender[sender_id] = room.kept_by_sender.get(sender_id, 0) + size
     for delivery in event.deliveries:
         member = _recipient(room, delivery)
         if member is not None:
@@ -146,6 +149,7 @@ def forget_all(room: Room) -> None:
     """Drop all updates."""
     room.sendings = []
     room.kept_bytes = 0
+    room.kept_by_sender = {}
     room.kept_from = room.last_number + 1
 
 
@@ -191,6 +195,7 @@ def _cut(room: Room, kept_from: int) -> None:
     count = bisect_right(room.sendings, kept_from - 1, key=_last_number)
     for sending in room.sendings[:count]:
         room.kept_bytes -= sending.event.size
+        _uncount(room, sending.event)
         for delivery in sending.event.deliveries:
             member = _recipient(room, delivery)
             if member is not None:
@@ -202,6 +207,13 @@ def _cut(room: Room, kept_from: int) -> None:
                 fallen.count += 1
                 fallen.last_number = delivery.number
     del room.sendings[:count]
+
+
+def _uncount(room: Room, event: UpdatesSent) -> None:
+    sender_id, size = weigh_updates(event)
+    room.kept_by_sender[sender_id] -= size
+    if not room.kept_by_sender[sender_id]:
+        del room.kept_by_sender[sender_id]
 
 
 def _last_number(sending: Sending) -> int:
