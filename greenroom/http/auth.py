@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from greenroom.actors.flows.identify import (
     GameIdentity,
     identify_admin,
     identify_game,
     identify_player,
 )
+from greenroom.actors.flows.presence import note_member_is_alive
+from greenroom.actors.kernel.errors import ActorStopped, Refused
+from greenroom.actors.player.messages import Authenticate as AuthenticatePlayer
 from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerOfAnotherGame
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.world import World
@@ -142,6 +147,58 @@ async def vouched_caller(
     if not token:
         return VouchedCaller(*common, player_id)
     return PlayerCaller(*common, world.players.get_ref(player_id), player_id, hash_token(token))
+
+
+class KnownCaller(msgspec.Struct, frozen=True, gc=False):
+    """A caller whose head comes again and again, and what is checked of them each time."""
+
+    caller: GameCaller
+    key_hash: bytes
+    """The hash of the project key."""
+    authenticate: AuthenticatePlayer | None
+    """Asked of the player; None if there is none."""
+
+
+def know(caller: GameCaller, request: Request) -> KnownCaller | None:
+    """Return what is to be checked when this caller's head comes again.
+
+    None for who has an admin key: it is read anew each time.
+    """
+    if isinstance(caller, AdminCaller) or (isinstance(caller, TrustedCaller) and caller.is_admin):
+        return None
+    command = None
+    if isinstance(caller, PlayerCaller):
+        command = AuthenticatePlayer(caller.game_id, caller.token_hash, caller.address)
+    return KnownCaller(caller, hash_token(request.headers[_project_key]), command)
+
+
+async def is_known(world: World, known: KnownCaller | None) -> bool:
+    """Return whether the tokens of a head that comes again are as good as before.
+
+    If not, the caller is to be authenticated anew, which tells why.
+
+    Raises:
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: the sign of life of a valid player token may have been noted.
+    """
+    if known is None:
+        return False
+    caller = known.caller
+    if world.game_index.find(known.key_hash) != caller.game_id:
+        return False
+    if known.authenticate is None:
+        return True
+    assert isinstance(caller, PlayerCaller)
+    player_id = caller.player_id
+    if world.player_index.find(caller.token_hash) != player_id:
+        return False
+    try:
+        await caller.player.ask(known.authenticate)
+    except (Refused, ActorStopped):
+        return False
+    note_member_is_alive(world, player_id)
+    return True
 
 
 AUTHENTICATE: dict[Auth, Authenticate] = {

@@ -27,7 +27,7 @@ from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
 from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
-from greenroom.http.auth import AUTHENTICATE, TokenInvalid, vouched_caller
+from greenroom.http.auth import AUTHENTICATE, TokenInvalid, is_known, know, vouched_caller
 from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
@@ -160,11 +160,17 @@ class Dispatcher:
 
         Cancellation: a change whose turn has not begun does not happen (see `Ref.ask`).
         """
-        started = self._monotonic()
-        route, arguments = self._router.find(request.method, request.path)
-        if route is None:
-            return await self._answer_unknown(request, started)
-        key, units = address_key(request.address), units_of(len(request.body))
+        started, notes = self._monotonic(), request.notes
+        if notes is not None and notes.route is not None:
+            route, arguments, key = notes.route, notes.arguments, notes.address_key
+        else:
+            route, arguments = self._router.find(request.method, request.path)
+            if route is None:
+                return await self._answer_unknown(request, started)
+            key = address_key(request.address)
+            if notes is not None:
+                notes.route, notes.arguments, notes.address_key = route, arguments, key
+        units = units_of(len(request.body))
         entered = self.in_flight.enter(started, key)
         answer: Answer | SentOn
         if entered is None:
@@ -361,12 +367,10 @@ class Dispatcher:
         endpoint, world, answers = route.endpoint, self._world, self._ledger.needs.answers
         if vouched:
             caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
+        elif (notes := request.notes) is not None and await is_known(world, notes.known):
+            caller = notes.known.caller
         else:
-            try:
-                caller = await route.authenticate(world, endpoint.texts, request)
-            except PLAN_REFUSALS as refusal:
-                again = partial(route.authenticate, world, endpoint.texts, request)
-                caller = await self._try_again(refusal, answers, again)
+            caller = await self._authenticate(route, request, answers)
         tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:
@@ -416,6 +420,17 @@ class Dispatcher:
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
         return await self._encode(route, request, caller, reply, is_engine=is_engine)
+
+    async def _authenticate(self, route: Route, request: Request, answers: int) -> GameCaller:
+        """Return the caller whose tokens a request has; `answers` is as for `_try_again`."""
+        authenticate = partial(route.authenticate, self._world, route.endpoint.texts, request)
+        try:
+            caller = await authenticate()
+        except PLAN_REFUSALS as refusal:
+            caller = await self._try_again(refusal, answers, authenticate)
+        if request.notes is not None:
+            request.notes.known = know(caller, request)
+        return caller
 
     async def _read_large(self, route: Route, request: Request, query: Query) -> tuple[Any, ...]:
         steps = route.read_in_steps(request, query)

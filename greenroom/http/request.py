@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,22 @@ def body_bytes_max_of(path: str, body_bytes_max: int) -> int:
     )
 
 
+class Notes:
+    """All that requests with one head from one address have in common; see `Request.notes`."""
+
+    __slots__ = ("address_key", "arguments", "known", "route")
+
+    def __init__(self) -> None:
+        """Begin with nothing noted."""
+        self.route: Any = None
+        """The row of the table that the head leads to, as the dispatcher prepares it."""
+        self.arguments: tuple[str, ...] = ()
+        """The variable parts of its path."""
+        self.address_key = ""
+        self.known: Any = None
+        """The `KnownCaller` of `auth.py` whose tokens it has, None for none."""
+
+
 class Request(msgspec.Struct, gc=False):
     """A whole request, body included.
 
@@ -42,6 +58,9 @@ class Request(msgspec.Struct, gc=False):
     """The client's address, `trusted_proxies` already taken into account."""
     body_too_large: bool = False
     """The body was too large and has been thrown away: 413, unless an earlier check refuses."""
+    notes: Notes | None = None
+    """If the head has come from this address before: where whoever answers notes what follows from
+    both."""
 
 
 class Answer(msgspec.Struct):

@@ -7,6 +7,7 @@ address always the same one. So memory is bounded, and coming from many addresse
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from typing import Final
 
 from greenroom.network.addresses import address_key
@@ -18,6 +19,7 @@ _SHARED_COUNTS: Final = 4_096
 _OWN_MACHINE: Final = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 
 
+@lru_cache(maxsize=4_096)  # several times for each call
 def share_key(address: str) -> str:
     """Return the key that an address is counted under; empty for an address without a share.
 

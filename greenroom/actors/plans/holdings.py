@@ -19,7 +19,7 @@ from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 
 
 class Weight(NamedTuple):
-    """What a room or lobby counts for."""
+    """The rooms and bytes that a room or lobby counts for."""
 
     rooms: int
     """1, or 0 for one that is over."""

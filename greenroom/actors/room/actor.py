@@ -210,9 +210,8 @@ class RoomActor(Actor[RoomRole]):
         rules.apply(room, event)
         assert room.kept_bytes >= 0, "more bytes of updates fell off than were kept"
         if self._holding is not None:
-            after = room.kept_by_sender
-            changed = {i: after.get(i, 0) - before.get(i, 0) for i in before | after}
-            self._holding.grow(changed)
+            now = room.kept_by_sender
+            self._holding.grow({i: now.get(i, 0) - before.get(i, 0) for i in before | now})
 
     def _admit(self, player_id: int, more_bytes: int) -> None:
         """Check that there is space for more bytes of a player.

@@ -396,15 +396,17 @@ class Connection:
 
     def _make_request(self, body: bytes, *, body_too_large: bool = False) -> Request:
         """Return the parser's request with this body."""
-        parser = self._parser
+        parser, address = self._parser, self._find_address()
+        head = parser.head
         return Request(
             parser.method,
             parser.path,
             parser.query,
             parser.headers,
             body,
-            self._find_address(),
+            address,
             body_too_large,
+            None if head is None else head.find_notes(address),
         )
 
     async def _answer(self, *, body_too_large: bool = False) -> None:

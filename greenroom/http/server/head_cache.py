@@ -11,13 +11,15 @@ from typing import Final
 
 import msgspec
 
+from greenroom.http.request import Notes
+
 HEADS_KNOWN_MAX: Final = 4_096
-"""Heads that are kept, about 8 MB."""
+"""Heads that are kept, about 10 MB with their notes."""
 HEAD_BYTES_MAX: Final = 1_024
 """Longer heads are not kept."""
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class Head(msgspec.Struct, gc=False):
     """A head that has been read and judged; see `RequestParser` for what the fields mean."""
 
     method: str
@@ -28,6 +30,18 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     http_1_0: bool
     body_bytes: int
     """How long the body is; 0 or less where there is none."""
+    came_from: str = ""
+    """The address that it came from last."""
+    notes: Notes | None = None
+    """For that address, once the head has come from there twice."""
+
+    def find_notes(self, address: str) -> Notes | None:
+        """Return the notes for a request that comes from an address; None for the first."""
+        if self.came_from != address:
+            self.came_from, self.notes = address, None
+        elif self.notes is None:
+            self.notes = Notes()
+        return self.notes
 
 
 class KnownHeads:

@@ -236,6 +236,11 @@ class RequestParser:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     @property
+    def head(self) -> Head | None:
+        """The head of the request just returned, None if it would be read anew."""
+        return self._last
+
+    @property
     def held_bytes(self) -> int:
         """How much of the present request is held."""
         return len(self._head) + (0 if self._too_large else self._size)

@@ -49,7 +49,7 @@ class Rooms:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.addresses: dict[int, str] = {}
-        """Of players in memory, by player."""
+        """Those of players in memory."""
         self.holdings = Holdings(ledger, lambda i: share_key(self.addresses.get(i, "")))
         self.made = 0
 

@@ -513,6 +513,29 @@ def test_heads_remembered_are_bounded_and_a_long_one_is_not_or_one_with_a_query(
     assert known.find(long) is known.find(b"q") is None
 
 
+def test_a_head_has_notes_once_it_came_twice_from_an_address():
+    head = Head("GET", "/api/x", "", {}, keep_alive=True, http_1_0=False, body_bytes=-1)
+    assert head.find_notes("203.0.113.1") is None
+    notes = head.find_notes("203.0.113.1")
+    assert notes is not None
+    assert head.find_notes("203.0.113.1") is notes
+    assert head.find_notes("203.0.113.2") is None
+    assert head.find_notes("203.0.113.1") is None
+    assert head.find_notes("203.0.113.1") is not notes
+
+
+def test_a_request_that_would_be_read_anew_has_no_head():
+    reader = parser()
+    for data, has_head in (
+        (b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n", True),
+        (CHUNKED + b"0\r\n\r\n", False),
+        (b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n", True),
+    ):
+        reader.receive(data)
+        assert reader.read_next() is REQUEST
+        assert (reader.head is not None) == has_head
+
+
 @pytest.mark.parametrize("between", ["chunks", "a body that is too large, then a request"])
 def test_a_head_that_comes_again_after_another_is_understood(between: str):
     data, requests = GOOD[between]
