@@ -181,8 +181,9 @@ class Dispatcher:
                 retry_seconds = route.limits.admit(key, started, units)
                 if retry_seconds:
                     answer = too_many_requests(retry_seconds)
-                elif self._elsewhere is not None and not self._elsewhere.is_here(
-                    request, is_players=route.is_players
+                elif self._elsewhere is not None and not (
+                    (notes is not None and notes.known is not None)  # so it was here before
+                    or self._elsewhere.is_here(request, is_players=route.is_players)
                 ):
                     answer = NOT_HERE
                 else:
@@ -424,12 +425,14 @@ class Dispatcher:
     async def _authenticate(self, route: Route, request: Request, answers: int) -> GameCaller:
         """Return the caller whose tokens a request has; `answers` is as for `_try_again`."""
         authenticate = partial(route.authenticate, self._world, route.endpoint.texts, request)
+        if (notes := request.notes) is not None:
+            notes.known = None
         try:
             caller = await authenticate()
         except PLAN_REFUSALS as refusal:
             caller = await self._try_again(refusal, answers, authenticate)
-        if request.notes is not None:
-            request.notes.known = know(caller, request)
+        if notes is not None:
+            notes.known = know(caller, request)
         return caller
 
     async def _read_large(self, route: Route, request: Request, query: Query) -> tuple[Any, ...]:
