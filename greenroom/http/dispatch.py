@@ -54,7 +54,7 @@ from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Auth, Endpoint
@@ -161,15 +161,11 @@ class Dispatcher:
         Cancellation: a change whose turn has not begun does not happen (see `Ref.ask`).
         """
         started, notes = self._monotonic(), request.notes
-        if notes is not None and notes.route is not None:
-            route, arguments, key = notes.route, notes.arguments, notes.address_key
-        else:
-            route, arguments = self._router.find(request.method, request.path)
-            if route is None:
+        if notes is None or notes.route is None:
+            notes = self._find_route(request)
+            if notes is None:
                 return await self._answer_unknown(request, started)
-            key = address_key(request.address)
-            if notes is not None:
-                notes.route, notes.arguments, notes.address_key = route, arguments, key
+        route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
         entered = self.in_flight.enter(started, key)
         answer: Answer | SentOn
@@ -182,7 +178,7 @@ class Dispatcher:
                 if retry_seconds:
                     answer = too_many_requests(retry_seconds)
                 elif self._elsewhere is not None and not (
-                    (notes is not None and notes.known is not None)  # so it was here before
+                    notes.known is not None  # so it was here before
                     or self._elsewhere.is_here(request, is_players=route.is_players)
                 ):
                     answer = NOT_HERE
@@ -206,6 +202,16 @@ class Dispatcher:
             await self._delay_refusal(request, started)
         return answer
 
+    def _find_route(self, request: Request) -> Notes | None:
+        """Return the request's notes, or new ones, with its route; None if there is none."""
+        route, arguments = self._router.find(request.method, request.path)
+        if route is None:
+            return None
+        notes = request.notes or Notes()
+        notes.route, notes.arguments = route, arguments
+        notes.address_key = address_key(request.address)
+        return notes
+
     async def answer_forwarded(
         self, request: ForwardedRequest, vouched: int = 0
     ) -> Answer | SentOn:
@@ -223,10 +229,13 @@ class Dispatcher:
 
         Cancellation: as for `answer`.
         """
-        route, arguments = self._router.find(request.method, request.path)
-        if route is None:
-            return invalid_endpoint()  # the other node runs another version
-        key, units = address_key(request.address), units_of(len(request.body))
+        notes = request.notes
+        if notes is None or notes.route is None:
+            notes = self._find_route(request)
+            if notes is None:
+                return invalid_endpoint()  # the other node runs another version
+        route, arguments, key = notes.route, notes.arguments, notes.address_key
+        units = units_of(len(request.body))
         retry_seconds = 0 if vouched else route.limits.admit(key, self._monotonic(), units)
         if retry_seconds:
             return too_many_requests(retry_seconds)

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.tokens import PLAYER_TOKEN, PROJECT_KEY, make_token
 from greenroom.bus.bus import MessageTooLong
-from greenroom.cluster.calls import long_answers, waiting
+from greenroom.cluster.calls import answering, long_answers, waiting
 from greenroom.cluster.calls.forwarding import WAIT_SECONDS_MAX
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, LimitSettings
 from greenroom.http.request import Answer, Request
@@ -93,6 +93,32 @@ async def test_players_and_owners_are_recognized(
     assert json_of(who)["seen"] == f"player {player_id}"
     assert json_of(owner)["seen"].startswith("owner of")
     assert cluster.ingress.wire.asked == 2
+
+
+async def test_callers_of_other_nodes_are_known_and_their_notes_are_bounded(
+    autojump_clock: MockClock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "NOTES_MAX", 2)
+    tokens = [(await cluster.owner.register())[1] for _ in range(3)]
+    notes = cluster.owner.answering._notes
+
+    async def ask(token: str, path: str = "/api/who.php/am/i") -> int:
+        return (await cluster.ingress.answer("POST", path, token=token)).status
+
+    for token in (tokens[0], tokens[1], tokens[0]):
+        assert await ask(token) == 200
+    kept = list(notes.values())
+    assert len(kept) == 2
+    assert await ask(tokens[0]) == 200
+    assert list(notes.values()) == kept
+    assert await ask(tokens[2]) == 200
+    assert list(notes.values())[:1] == kept[1:]
+    for refused in ("junk", FOREIGN):
+        assert await ask(refused) == 401
+    assert len(notes) == 2
+    assert (await cluster.ingress.answer("POST", "/api/echo.php", b"{}", token="x" * 600)).status
+    assert len(notes) == 2
+    assert not any(len(str(common)) > answering.NOTED_CHARACTERS_MAX for common in notes)
 
 
 async def test_a_nodes_own_games_are_never_sent_on(

@@ -6,6 +6,7 @@ which the sender has charged. They are never sent on again.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -33,7 +34,7 @@ from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error,
 from greenroom.http.metrics import Sample
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentOn
-from greenroom.http.request import Answer
+from greenroom.http.request import Answer, Notes
 from greenroom.network.addresses import address_key
 
 TOKEN_HEADERS: Final = tuple(
@@ -44,6 +45,14 @@ _KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
 OPEN_SECONDS_MAX: Final = 5.0
 """How long a call waits for a shard that is being brought up here."""
 CLEAN_SECONDS: Final = 1.0
+NOTES_MAX: Final = 4_096
+"""Calls with notes that differ from each other by more than their bodies, about 4 MB. Beyond, the
+oldest are forgotten."""
+NOTED_CHARACTERS_MAX: Final = 512
+"""A call has none whose path, host and tokens together are longer."""
+
+_Common = tuple[str, str, str, tuple[str | None, str | None, str | None], str]
+"""Method, path, host, tokens and address: like calls have all of them in common."""
 
 
 class Answering:
@@ -68,6 +77,7 @@ class Answering:
         self._dispatcher = dispatcher
         self._shards = shards
         self._replies = ReplyCache()
+        self._notes: OrderedDict[_Common, Notes] = OrderedDict()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
         messenger.answer(ForwardCall, self._answer)
@@ -112,6 +122,8 @@ class Answering:
         if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
             return self._make_not_owner(call.shard)
         key = address_key(call.address)
+        common = call.method, call.path, call.host, call.tokens, call.address
+        notes = self._notes.get(common) or Notes()
         request = ForwardedRequest(
             call.method,
             call.path,
@@ -120,18 +132,29 @@ class Answering:
             call.body,
             call.address,
             call.is_body_too_large,
+            notes,
         )
         before = ADDRESS.set(key)  # this task answers calls of other addresses, too
         try:
             answer = await self._dispatcher.answer_forwarded(request, call.vouched)
         finally:
             ADDRESS.reset(before)
+        if notes.known is not None and common not in self._notes:
+            self._keep_notes(common, notes)
         if isinstance(answer, SentOn):
             return self._make_not_owner(call.shard, answer)
         self._counts["answered"] += 1
         if answer.stream is None and len(answer.body) <= PART_BYTES:
             return _forwarded(answer, has_failed_token=request.has_failed_token)
         return await self._cut(sender, key, answer)
+
+    def _keep_notes(self, common: _Common, notes: Notes) -> None:
+        """Keep the notes of a caller who was found, for the next call like theirs."""
+        _, path, host, tokens, _ = common
+        if sum(map(len, (path, host, *filter(None, tokens)))) <= NOTED_CHARACTERS_MAX:
+            if len(self._notes) >= NOTES_MAX:
+                self._notes.popitem(last=False)
+            self._notes[common] = notes
 
     async def _cut(self, sender: int, key: str, answer: Answer) -> Forwarded:
         """Return the first part of an answer that does not fit into one message; hold the rest."""
