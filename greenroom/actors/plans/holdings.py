@@ -1,9 +1,10 @@
 """Memory that rooms and lobbies hold: by owner, by address, and in all.
 
 Checked and counted in the actors' turns. A room counts for the address that made it, or the lobby
-that it was. What somebody brings into it counts for the address that they came from. If that is
-not known here, it counts for the maker's. Addresses are not stored, so after a restart all this
-counts for its owner and the server alone, until its players are heard of again.
+that it was. What somebody brings into it counts for the address that they came from. It stays with
+that one wherever they go, because another has not admitted it. If the address is not known here, it
+counts for the maker's. Addresses are not stored, so after a restart all this counts for its owner
+and the server alone, until its players are heard of again.
 """
 
 from __future__ import annotations
@@ -65,10 +66,9 @@ class Holding(Piece):
         Raises:
             RoomsRefused: there is no space.
         """
-        share = self._holdings.find_share(player_id)
-        if not share:
-            share = self._brought.get(player_id, self).share
-        self._memory.check(self.owner, share, more_bytes)
+        piece = self._brought.get(player_id)
+        share = self._holdings.find_share(player_id) if piece is None else piece.share
+        self._memory.check(self.owner, share or self.share, more_bytes)
 
     def grow(self, more_bytes: Mapping[int, int]) -> None:
         """Count so much more, or less, of these players; for who knows that the rest has stayed."""
@@ -88,10 +88,8 @@ class Holding(Piece):
         self._set(Weight(0, 0, {}))
 
     def _is_new(self, player_id: int) -> bool:
-        """Return whether a player counts for a share of their own from now on."""
-        if player_id in self._brought:
-            return False
-        return self._holdings.find_share(player_id) not in {"", self.share}
+        """Return whether a player counts by themselves from now on."""
+        return player_id not in self._brought and bool(self._holdings.find_share(player_id))
 
     def _set(self, weight: Weight) -> None:
         rooms, own, brought = weight
@@ -112,13 +110,10 @@ class Holding(Piece):
             add_count(self.owner.rooms_from, self.share, more_rooms)
 
     def _find_piece(self, player_id: int) -> Piece | None:
-        """Return what counts for a player's own share, None if that is the maker's."""
+        """Return what counts for a player, None if that is the maker's."""
         piece = self._brought.get(player_id)
-        if piece is None and self._is_new(player_id):
-            piece = self._brought[player_id] = Piece(self._memory, self._game, "")
-        share = "" if piece is None else self._holdings.find_share(player_id)
-        if piece is not None and share:  # who has left memory counts for what they counted for
-            piece.move(share)
+        if piece is None and (share := self._holdings.find_share(player_id)):
+            piece = self._brought[player_id] = Piece(self._memory, self._game, share)
         return piece
 
 

@@ -15,7 +15,7 @@ from greenroom.actors.plans.ledger import CALL_BYTES, DAY_SECONDS, Ledger
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, UNLIMITED_SERVER, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 
-HERE, THERE, HOME = "203.0.113.7", "203.0.113.8", "127.0.0.1"
+HERE, THERE, ELSEWHERE, HOME = "203.0.113.7", "203.0.113.8", "203.0.113.9", "127.0.0.1"
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
 
@@ -167,24 +167,39 @@ def test_who_is_not_known_counts_for_the_maker_until_they_are():
         rooms.make(size=1, address=THERE)
 
 
-def test_what_a_player_has_brought_goes_with_them_to_another_address_and_stays_when_they_leave():
+def test_what_a_player_has_brought_stays_where_it_came_from_wherever_they_go():
     rooms = Rooms(ledger_of(rooms_bytes_max=400))
     rooms.addresses[BOB] = THERE
     place, holding = rooms.make(size=10, address=HERE)
     bring(place, holding, BOB, 100)
-    rooms.addresses[BOB] = "203.0.113.9"
-    holding.weigh()
-    rooms.make(size=100, address=THERE)
-    del rooms.addresses[BOB]
-    holding.weigh()
-    for more in (1, 100):
+    rooms.addresses[BOB] = ELSEWHERE
+    for _ in range(2):
+        for more in (1, 100):
+            with pytest.raises(RoomsRefused):
+                bring(place, holding, BOB, more)
         with pytest.raises(RoomsRefused):
-            bring(place, holding, BOB, more)
-    with pytest.raises(RoomsRefused):
-        rooms.make(size=1, address="203.0.113.9")
+            rooms.make(size=1, address=THERE)
+        holding.weigh()
+        rooms.addresses.pop(BOB, "")
+    rooms.make(size=100, address=ELSEWHERE)
     del place.brought[BOB]
     holding.weigh()
-    rooms.make(size=100, address="203.0.113.9")
+    rooms.make(size=100, address=THERE)
+
+
+@pytest.mark.parametrize("maker", [HERE, THERE, HOME])
+def test_who_goes_from_address_to_address_fills_no_more_than_their_shares(maker: str):
+    """A player may call from one address, and go on from another; so may many."""
+    rooms = Rooms(ledger_of(rooms_bytes_max=4_000))
+    made = [rooms.make(size=0, address=maker) for _ in range(40)]
+    for player_id, (place, holding) in enumerate(made, 1):
+        for address in (HERE, THERE, HERE):
+            rooms.addresses[player_id] = address
+            holding.weigh()
+            with suppress(RoomsRefused):
+                bring(place, holding, player_id, 100)
+    assert rooms.holdings.rooms_bytes == 2_000
+    rooms.make(size=1_000, address=ELSEWHERE)
 
 
 def test_a_room_counts_for_whom_its_lobby_was_made():
