@@ -25,7 +25,7 @@ CASES_MAX: Final = {"greenroom" + ELSEWHERE: 2, "hypercorn" + ELSEWHERE: 1, SPRE
 """Cases of one test that are run on such a server, by its kind."""
 TESTS: Final = Path(__file__).parents[1]
 EVERYWHERE: Final = TESTS / "http/every_area/test_known_callers.py"
-"""Whose tests are about such servers, too."""
+"""A file with tests about such servers, too."""
 
 
 @pytest.fixture(scope="session", params=[*KINDS, *(kind + ELSEWHERE for kind in KINDS), SPREAD])
