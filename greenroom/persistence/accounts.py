@@ -16,6 +16,7 @@ import msgspec
 from greenroom.actors.game.messages import Game, OldKey, Owner
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Ban, Player
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
@@ -99,18 +100,33 @@ _PLAYERS_BY_PLATFORM_IDS = Statement(
     INT8,
     TEXT_COLUMN.array_oid,
 )
+_CUT_DOCUMENTS = """
+    SELECT player_id, player_data, stats FROM (
+        SELECT *, sum(octet_length(player_data::text)) OVER (
+            ORDER BY player_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+        FROM ({page}) AS page
+    ) AS page WHERE coalesce(bytes_before, 0) < {bytes_max} ORDER BY player_id
+"""
+"""A page up to the document with which it has so many bytes. Hundreds of the largest in a row would
+take hundreds of MiB and hold the loop for as many milliseconds."""
 _DOCUMENTS_PAGE = Statement(
-    "SELECT player_id, player_data, stats FROM players"
-    " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
+    _CUT_DOCUMENTS.format(
+        page="SELECT player_id, player_data, stats FROM players"
+        " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
+        bytes_max=DOCUMENTS_BYTES_MAX,
+    ),
     INT8,
     INT8,
     INT8,
 )
 _DOCUMENTS_PAGE_OF = Statement(
-    "SELECT p.player_id, p.player_data, p.stats"
-    " FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
-    " WHERE p.game_id = $1 AND p.player_id > $2 AND coalesce(p.shard, g.shards[1]) = ANY ($4)"
-    " ORDER BY p.player_id LIMIT $3",
+    _CUT_DOCUMENTS.format(
+        page="SELECT p.player_id, p.player_data, p.stats"
+        " FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
+        " WHERE p.game_id = $1 AND p.player_id > $2 AND coalesce(p.shard, g.shards[1]) = ANY ($4)"
+        " ORDER BY p.player_id LIMIT $3",
+        bytes_max=DOCUMENTS_BYTES_MAX,
+    ),
     INT8,
     INT8,
     INT8,
@@ -295,7 +311,8 @@ class DatabaseAccounts:
     ) -> list[tuple[int, bytes, bytes]]:
         """Return ids, documents and stats of a game's players, from the first after `after_id`.
 
-        They are those who live in `shards`, or all.
+        They are those who live in `shards`, or all. There are fewer than `limit` if no more are
+        left, or if their documents have come to `DOCUMENTS_BYTES_MAX`.
         """
         page = int8(game_id), int8(after_id), int8(limit)
         if shards is None:

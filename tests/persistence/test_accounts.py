@@ -19,6 +19,7 @@ from greenroom.actors.game.messages import (
     OldKey,
 )
 from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.player.messages import (
     Ban,
     PlayerBanned,
@@ -381,6 +382,24 @@ async def test_documents_come_in_pages_of_one_game(storage: Storage):
 
     assert first == [(n, b'{"n": %d.0}' % n, b"{}") for n in (1, 3, 5)]
     assert second == [(7, b'{"n": 7.0}', b"{}")]
+
+
+@pytest.mark.parametrize("shards", [None, [0]])
+async def test_a_page_of_documents_ends_where_they_come_to_a_mebibyte(
+    storage: Storage, shards: list[int] | None
+):
+    """Before, five hundred of the largest in a row were one page."""
+    large = b'{"large":"%b"}' % (b"x" * (DOCUMENTS_BYTES_MAX // 4))
+    sizes = [b"{}", large, large, b"{}", large, large, large, large]
+    for number, document in enumerate(sizes, 1):
+        await settle(storage, registered(number, player_data=document))
+
+    pages = [
+        [number for number, _, _ in await storage.accounts.load_documents_page(1, after, 9, shards)]
+        for after in (0, 6, 8)
+    ]
+
+    assert pages == [[1, 2, 3, 4, 5, 6], [7, 8], []]
 
 
 async def test_a_ticket_is_remembered_until_it_has_expired(storage: Storage):

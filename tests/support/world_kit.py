@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,6 +50,7 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
@@ -378,7 +380,11 @@ class Memory:
     ) -> list[tuple[int, bytes, bytes]]:
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
         rows = [p for p in rows if shards is None or self.shard_of_player(p) in shards]
-        page = [(row.player_id, row.player_data, row.stats) for row in rows[:limit]]
+        wanted = [(row.player_id, row.player_data, row.stats) for row in rows[:limit]]
+        before = accumulate((len(document) for _, document, _ in wanted), initial=0)
+        page = [
+            row for row, size in zip(wanted, before, strict=False) if size < DOCUMENTS_BYTES_MAX
+        ]
         await self._read("load_documents_page", None)
         return page
 

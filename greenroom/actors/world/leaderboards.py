@@ -25,6 +25,7 @@ import trio
 from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.leaderboard.boards import NO_READERS, Boards
 from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
@@ -59,8 +60,7 @@ PAGES_AT_ONCE = 2
 """Pages being read or worked through, of all builds together, which so take turns: half of the
 connections are left to others."""
 PAGE_PLAYERS_FIRST, PAGE_PLAYERS_MAX = 16, 500
-PAGE_BYTES_AIM = 1 << 20
-"""Pages hold fewer players where documents are large."""
+"""Pages hold fewer players where documents are large: these come to `DOCUMENTS_BYTES_MAX`."""
 CHUNK_BYTES = 64 << 10
 """How much is worked through before others have their turn, about a third of a millisecond where
 documents are as bad as can be."""
@@ -456,7 +456,7 @@ class Leaderboards:
                 await self._put_in(build, index, page or ())
             if page is None:
                 await trio.sleep(_RETRY_SECONDS)
-            elif len(page) < wanted:
+            elif len(page) < wanted and _bytes(page) < DOCUMENTS_BYTES_MAX:
                 break
             else:
                 after_id = page[-1][0]
@@ -518,6 +518,10 @@ async def _read_in_turns(readers: Readers, document: bytes, stats: bytes) -> Key
 
 def _next_page_players(page: Sequence[Row]) -> int:
     """Return how many players to read next: more and more, as long as their documents are small."""
-    page_bytes = sum(len(document) for _, document, _ in page)
-    fitting = PAGE_BYTES_AIM * len(page) // max(page_bytes, 1)
+    fitting = DOCUMENTS_BYTES_MAX * len(page) // max(_bytes(page), 1)
     return max(1, min(2 * len(page), fitting, PAGE_PLAYERS_MAX))
+
+
+def _bytes(page: Sequence[Row]) -> int:
+    """Return how many bytes the documents of a page have."""
+    return sum(len(document) for _, document, _ in page)

@@ -120,7 +120,8 @@ class Accounts(Protocol):
     ) -> list[tuple[int, bytes, bytes]]:
         """Return ids, documents and stats of a game's players, from the first after `after_id`.
 
-        They are those who live in `shards`, or all.
+        They are those who live in `shards`, or all. There are fewer than `limit` if no more are
+        left, or if their documents have come to `DOCUMENTS_BYTES_MAX`.
         """
         ...
 

@@ -15,6 +15,7 @@ from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.leaderboard.build_queue import (
     BUILDS_PER_GAME_ADDRESS_MAX,
     BUILDS_PER_GAME_MAX,
@@ -305,3 +306,13 @@ async def test_what_waits_while_its_game_is_deleted_is_not_built(
 
     assert outcomes == {"StorageUnavailable": 2}
     assert arena.world.leaderboards._boards.places == 0
+
+
+async def test_a_build_goes_on_behind_a_page_that_its_documents_have_cut(arena: Arena):
+    large = b'{"score":1,"large":"%b"}' % (b"x" * (DOCUMENTS_BYTES_MAX // 4))
+    for number in range(9):
+        await register(arena, f"Large {number}", large)
+    arena.memory.reads.clear()
+
+    assert (await rank(arena, "score")).total == 49
+    assert arena.memory.reads.count("load_documents_page") > 2
