@@ -377,8 +377,8 @@ class Dispatcher:
         endpoint, world, answers = route.endpoint, self._world, self._ledger.needs.answers
         if vouched:
             caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
-        elif (notes := request.notes) is not None and await is_known(world, notes.known):
-            caller = notes.known.caller
+        elif (notes := request.notes) is not None and await is_known(world, known := notes.known):
+            caller = known.caller  # another call with these notes may have changed them meanwhile
         else:
             caller = await self._authenticate(route, request, answers)
         tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
@@ -420,7 +420,8 @@ class Dispatcher:
                 await world.confirm(error, who)
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
-            if not vouched and _is_counted_anew(error):
+            has_moved = isinstance(error, Moved) and not error.vouched
+            if not vouched and (has_moved or is_too_many(error)):  # it is counted anew
                 self._ledger.give_back_call(caller.game_id, caller.share_address)
             raise
         finally:
@@ -434,8 +435,14 @@ class Dispatcher:
     async def _authenticate(self, route: Route, request: Request, answers: int) -> GameCaller:
         """Return the caller whose tokens a request has; `answers` is as for `_try_again`."""
         authenticate = partial(route.authenticate, self._world, route.endpoint.texts, request)
-        if (notes := request.notes) is not None:
+        if (notes := request.notes) is not None and notes.known is not None:
             notes.known = None
+            if (
+                self._elsewhere is not None
+                and not isinstance(request, ForwardedRequest)
+                and not self._elsewhere.is_here(request, is_players=route.is_players)
+            ):
+                raise Moved  # they were here before, and are known elsewhere now
         try:
             caller = await authenticate()
         except PLAN_REFUSALS as refusal:
@@ -591,8 +598,3 @@ def _tenure_of(world: World, caller: GameCaller, vouched: int) -> Tenure | Tenur
     if not isinstance(caller, PlayerCaller):
         return world.find_tenure(caller.game_id)
     return world.find_tenure(caller.game_id, caller.player_id, lives_here=not vouched)
-
-
-def _is_counted_anew(error: Exception) -> bool:
-    """Return whether a call that ended so is counted when it comes again, and not now."""
-    return is_too_many(error) or (isinstance(error, Moved) and not error.vouched)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from cluster_kit import ECHO, TROUBLE, Cluster, Node, open_cluster
@@ -72,7 +74,7 @@ async def test_an_answer_is_the_owners_to_the_byte(
     method: str,
     path: str,
     body: bytes,
-    more: dict[str, str],
+    more: dict[str, Any],
 ) -> None:
     here = await cluster.owner.answer(method, path, body, **more)
     there = await cluster.ingress.answer(method, path, body, **more)

@@ -15,9 +15,10 @@ from world_kit import Arena, open_arena
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.world.others import OtherNodes
+from greenroom.http import dispatch
 from greenroom.http.limits import LimitSettings
 from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentCall, SentOn
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 
 TROUBLE = ("POST", "/api/trouble.php")
 
@@ -80,6 +81,37 @@ async def test_what_is_elsewhere_is_sent_before_any_token_is_looked_at(
     assert (await stage.answer(*TROUBLE, key="junk")).status == 200
     assert stage.trouble.calls == 0
     assert [call.request.path for call in others.calls] == ["/api/trouble.php"]
+
+
+async def test_a_known_caller_whose_game_has_left_is_sent_on(
+    stage: DispatchKit, others: Others
+) -> None:
+    notes = Notes()
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+    known = notes.known
+    assert known is not None
+    others.has_all = True
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+    assert not others.calls  # who is known is looked for here first
+    stage.arena.world.game_index.remove_key(known.key_hash)
+    for calls in (1, 2):
+        assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+        assert len(others.calls) == calls
+        assert notes.known is None
+
+
+async def test_a_known_caller_goes_on_though_another_call_of_theirs_is_refused_meanwhile(
+    stage: DispatchKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = Notes()
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+
+    async def meet_another(*_: object) -> bool:
+        notes.known = None
+        return True
+
+    monkeypatch.setattr(dispatch, "is_known", meet_another)
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
 
 
 async def test_a_turn_that_met_a_move_is_sent_on(stage: DispatchKit, others: Others) -> None:

@@ -17,7 +17,7 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics
 from greenroom.http.ports import Elsewhere
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 from greenroom.http.streams import Streamed
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
@@ -200,6 +200,7 @@ class DispatchKit:
         token: str | None = None,
         admin: str | None = None,
         address: str = "203.0.113.7",
+        notes: Notes | None = None,
     ) -> Answer:
         """Answer a request; the project key is the arena's unless another, or None, is given."""
         headers = {
@@ -208,7 +209,7 @@ class DispatchKit:
             "x-api-private-token": admin,
         }
         given = {name: value for name, value in headers.items() if value is not None}
-        request = Request(method, path, query, given, body, address)
+        request = Request(method, path, query, given, body, address, notes=notes)
         return await self.dispatcher.answer(request)
 
     async def register(self, name: str = "Ada") -> tuple[int, str]:
