@@ -24,8 +24,8 @@ DELAY_SECONDS = 0.2
 """Each way: a commit takes twice that, at least."""
 SLOW_SECONDS = 10.0
 WAIT_SECONDS_MAX = 7.0
-"""For a change before it and its own, which take 0.8 s if the machine does nothing else; other tests
-may stop it for seconds. A queue without end would be as long as the database was slow."""
+"""For a change before it and its own, which take 0.8 s if the machine does nothing else. Other
+tests may stop it for seconds. A queue without end would be as long as the database was slow."""
 GATE_SECONDS_MAX = 8.0
 """In which all who wait for a silent database are told, one way or another."""
 RECOVERY_SECONDS_MAX = 5.0
