@@ -60,11 +60,14 @@ def add_rooms(url: str, count: int, updates_each: int) -> None:
         updates_each: how many sendings, each to one member, every room still keeps.
     """
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT min(game_id), max(epoch) FROM games, shards").fetchone()
+        row = connection.execute(
+            "SELECT game_id, shards[1], (SELECT max(epoch) FROM shards) FROM games"
+            " ORDER BY game_id LIMIT 1"
+        ).fetchone()
         assert row is not None
-        game_id, epoch = row
+        game_id, home, epoch = row
         made = [_room(game_id, number, updates_each) for number in range(count)]
-        shard = {"shard": 0, "epoch": epoch}
+        shard = {"shard": home, "epoch": epoch}
         entries = (entry for _, entries in made for entry in entries)
         _copy(connection, "journal", entries, shard, "recorded_at")
         snapshots = (snapshot for snapshot, _ in made)
@@ -123,9 +126,9 @@ def _copy(
     constants: dict[str, object],
     time_column: str = "",
 ) -> None:
-    """Fill a table from structs with fields named as its columns."""
+    """Fill a table from structs with fields named as its columns; constants go before fields."""
     first, *others = rows
-    names = first.__struct_fields__
+    names = [name for name in first.__struct_fields__ if name not in constants]
     columns = ", ".join([*names, *constants])
     with connection.cursor().copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
         for row in (first, *others):
