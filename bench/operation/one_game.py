@@ -86,6 +86,7 @@ def measure_answers(run: Run) -> str:
     about = [
         "One game, whose partitions and players are on all workers (`partitions_per_game = auto`),",
         "as many on each. They stay there (`balance_shards = false`).",
+        "",
         f"{answers.CONNECTIONS} connections in a closed loop, each of one player. If connections",
         "stay (`connections_move = false`), each takes players of all workers in turn. So every",
         "second call is passed on by two workers, and three of four by four. For `relay` and",
