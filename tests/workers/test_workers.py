@@ -318,7 +318,7 @@ def test_a_killed_embedded_postgres_counts_once_as_a_restart_of_the_parents(runn
     def counted() -> list[str]:
         return line.findall(api.call("GET", "/metrics").body.decode())
 
-    block_until(lambda: counted() == ["1.0"])
+    block_until(lambda: counted() == ["1.0"], explain=counted)
     page = api.call("GET", "/metrics").body.decode()
     assert f'greenroom_log_lines_total{{level="warning",node="{socket.gethostname()}"}}' in page
 

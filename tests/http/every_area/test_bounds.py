@@ -119,6 +119,23 @@ def test_rooms_and_lobbies_are_refused_before_they_take_more_than_they_may(serve
     assert hosts[1].call("POST", f"{ROOMS}/leave").status == 200
 
 
+def test_one_head_from_two_addresses_counts_for_each(serve: Serve):
+    server = serve(written_bytes_per_day_max=WRITTEN_BYTES_MAX)
+    game = server.new_game()
+    here, there = (Api(server.address, game, here=f"127.0.0.{n}") for n in (2, 3))
+    _, token = here.register()
+
+    count = 0
+    while (reply := here.call("PUT", DOCUMENT, DATA, player=token)).status == 200:
+        count += 1
+        assert count < CALLS_MAX
+    assert count > 3  # so the caller was known long before
+    assert_refused(reply, "Too much has been written today", 86_400)
+    for _ in range(4):
+        assert there.call("PUT", DOCUMENT, DATA, player=token).status == 200
+    assert here.call("PUT", DOCUMENT, DATA, player=token).status == 429
+
+
 def test_who_joins_others_rooms_fills_them_from_their_own_share(serve: Serve):
     server = serve(rooms_bytes_max=ROOMS_BYTES_MAX)
     api = Api(server.address, server.new_game())

@@ -92,10 +92,3 @@ def test_an_admin_key_is_looked_at_each_time(
         assert api.call("GET", listing, admin=True).status == 401
         assert api.call("PUT", UPDATE, {"level": 3}, player=token, admin=True).status == 401
         assert api.call("PUT", UPDATE, {"level": 4}, player=token).status == 200
-
-
-def test_one_head_from_two_addresses_counts_for_each(api: Api, known: tuple[int, str]):
-    _, token = known
-    there = Api(api.address, api.game, here="127.0.0.2")
-    for client in (api, there) * TIMES:
-        assert read(client, token).status == 200
