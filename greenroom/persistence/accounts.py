@@ -66,18 +66,39 @@ _SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM own
 _PLAYER = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = $1", INT8)
 _PLAYER_OUTLINE = Statement(f"{_SELECT_OUTLINE} WHERE p.player_id = $1", INT8)
 _PLAYER_BY_TOKEN = Statement(f"{_SELECT_PLAYER} WHERE p.token_hash = $1", BYTEA)
-_ONLINE_PLAYERS = Statement(
-    f"{_SELECT_PLAYER} WHERE p.is_online AND p.player_id > $1 ORDER BY p.player_id LIMIT $2",
-    INT8,
-    INT8,
-)
+
+
+def _cut(page: str) -> str:
+    """Return SQL for a page up to the document with which it has `DOCUMENTS_BYTES_MAX`.
+
+    Hundreds of the largest in a row would take hundreds of MiB and hold the loop for as many
+    milliseconds. There is a column more, the last.
+    """
+    return f"""
+        SELECT * FROM (
+            SELECT *, sum(octet_length(player_data::text)) OVER (
+                ORDER BY player_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS bytes_before
+            FROM ({page}) AS page
+        ) AS page WHERE coalesce(bytes_before, 0) < {DOCUMENTS_BYTES_MAX} ORDER BY player_id
+    """
+
+
+def _online_players(condition: str) -> str:
+    """Return SQL for a page of online players."""
+    return _cut(
+        f"{_SELECT_PLAYER} JOIN games AS g ON g.game_id = p.game_id"
+        f" WHERE p.is_online AND p.player_id > $1 {condition} ORDER BY p.player_id LIMIT $2"
+    )
+
+
+_ONLINE_PLAYERS = Statement(_online_players(""), INT8, INT8)
 _ONLINE_PLAYERS_OF = Statement(
-    f"{_SELECT_PLAYER} JOIN games AS g ON g.game_id = p.game_id WHERE p.is_online"
-    " AND p.player_id > $1 AND coalesce(p.shard, g.shards[1]) = ANY ($3)"
-    " ORDER BY p.player_id LIMIT $2",
-    INT8,
-    INT8,
-    INT8_COLUMN.array_oid,
+    _online_players("AND coalesce(p.shard, g.shards[1]) = ANY ($3)"),
+    *(INT8, INT8, INT8_COLUMN.array_oid),
+)
+_ONLINE_PLAYERS_BY_ID = Statement(
+    _online_players("AND p.player_id = ANY ($3)"), *(INT8, INT8, INT8_COLUMN.array_oid)
 )
 _ONLINE_IDS_OF = Statement(
     f"SELECT p.player_id, b.ban_id IS NOT NULL OR {written_since('p', '$2')} {_PLAYERS}"
@@ -94,38 +115,28 @@ _PLAYERS_PAGE = Statement(
     INT8,
 )
 _PLAYERS_BY_ID = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = ANY($1)", INT8_COLUMN.array_oid)
+_OUTLINES_BY_ID = Statement(f"{_SELECT_OUTLINE} WHERE p.player_id = ANY($1)", INT8_COLUMN.array_oid)
 _PLAYERS_BY_PLATFORM_IDS = Statement(
     f"{_SELECT_OUTLINE} WHERE p.game_id = $1 AND p.platform_id = ANY($2)"
     " AND p.platform_id IS NOT NULL",
     INT8,
     TEXT_COLUMN.array_oid,
 )
-_CUT_DOCUMENTS = """
-    SELECT player_id, player_data, stats FROM (
-        SELECT *, sum(octet_length(player_data::text)) OVER (
-            ORDER BY player_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
-        FROM ({page}) AS page
-    ) AS page WHERE coalesce(bytes_before, 0) < {bytes_max} ORDER BY player_id
-"""
-"""A page up to the document with which it has so many bytes. Hundreds of the largest in a row would
-take hundreds of MiB and hold the loop for as many milliseconds."""
 _DOCUMENTS_PAGE = Statement(
-    _CUT_DOCUMENTS.format(
-        page="SELECT player_id, player_data, stats FROM players"
-        " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
-        bytes_max=DOCUMENTS_BYTES_MAX,
+    _cut(
+        "SELECT player_id, player_data, stats FROM players"
+        " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3"
     ),
     INT8,
     INT8,
     INT8,
 )
 _DOCUMENTS_PAGE_OF = Statement(
-    _CUT_DOCUMENTS.format(
-        page="SELECT p.player_id, p.player_data, p.stats"
+    _cut(
+        "SELECT p.player_id, p.player_data, p.stats"
         " FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
         " WHERE p.game_id = $1 AND p.player_id > $2 AND coalesce(p.shard, g.shards[1]) = ANY ($4)"
-        " ORDER BY p.player_id LIMIT $3",
-        bytes_max=DOCUMENTS_BYTES_MAX,
+        " ORDER BY p.player_id LIMIT $3"
     ),
     INT8,
     INT8,
@@ -266,7 +277,8 @@ class DatabaseAccounts:
     ) -> list[Player]:
         """Return players who are online, by id, from the first after `after_id`.
 
-        They are all, or those who live in `shards`.
+        They are all, or those who live in `shards`. There are fewer than `limit` if no more are
+        left, or if their documents have come to `DOCUMENTS_BYTES_MAX`.
         """
         page = int8(after_id), int8(limit)
         if shards is None:
@@ -275,6 +287,14 @@ class DatabaseAccounts:
             rows = await self._read_rows(
                 _ONLINE_PLAYERS_OF, *page, INT8_COLUMN.encode(sorted(shards))
             )
+        return [_player(row) for row in rows]
+
+    async def load_online_players_by_id(
+        self, after_id: int, limit: int, player_ids: Sequence[int]
+    ) -> list[Player]:
+        """Return those of some players who are online, in pages as `load_online_players` does."""
+        page = int8(after_id), int8(limit)
+        rows = await self._read_rows(_ONLINE_PLAYERS_BY_ID, *page, INT8_COLUMN.encode(player_ids))
         return [_player(row) for row in rows]
 
     async def read_moment(self) -> str:
@@ -296,6 +316,11 @@ class DatabaseAccounts:
     async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return the existing ones of these players, in any order; a hundred at most."""
         rows = await self._read_rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
+        return [_player(row) for row in rows]
+
+    async def load_outlines_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        """Return the existing ones of these players, in any order, with `{}` as documents."""
+        rows = await self._read_rows(_OUTLINES_BY_ID, INT8_COLUMN.encode(player_ids))
         return [_player(row) for row in rows]
 
     async def find_players_by_platform_ids(
@@ -320,7 +345,7 @@ class DatabaseAccounts:
         else:
             encoded = INT8_COLUMN.encode(sorted(shards))
             rows = await self._read_rows(_DOCUMENTS_PAGE_OF, *page, encoded)
-        return [(player_id, document, stats) for player_id, document, stats in rows]
+        return [(player_id, document, stats) for player_id, document, stats, _ in rows]
 
     async def load_games(self) -> list[Game]:
         """Return all games, by id."""

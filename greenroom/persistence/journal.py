@@ -35,8 +35,6 @@ from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.moments import written_since
 from greenroom.persistence.nodes.session import NodeSession
 
-KEYS_AT_ONCE = 1_000
-"""Actors whose records are read together, where only some shards are read."""
 SNAPSHOTS_PER_TRANSACTION = 300
 SNAPSHOT_BYTES_PER_TRANSACTION = 512 << 10
 """More than either would keep the disk, and the loop that encodes them, from everybody else. A
@@ -71,12 +69,10 @@ _SAVE = Statement(
 )
 _SNAPSHOT = "SELECT key, version, kept_from, format, payload, shard::bigint FROM snapshots"
 _LOAD_SNAPSHOTS = Statement(
-    f"{_SNAPSHOT} WHERE kind = $1 AND key > $2 ORDER BY key LIMIT $3", TEXT, TEXT, INT8
-)
-_LOAD_SNAPSHOTS_OF = Statement(
     f"{_SNAPSHOT} WHERE kind = $1 AND key = ANY ($2)", TEXT, TEXT_COLUMN.array_oid
 )
 _LOAD_SNAPSHOT = Statement(f"{_SNAPSHOT} WHERE kind = $1 AND key = $2", TEXT, TEXT)
+_KEYS = Statement("SELECT key FROM snapshots WHERE kind = $1 ORDER BY key", TEXT)
 _KEYS_OF = Statement(
     "SELECT key FROM snapshots WHERE kind = $1 AND shard = ANY ($2) ORDER BY key",
     TEXT,
@@ -103,18 +99,12 @@ _ENTRY_COLUMNS = (
     "j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint,"
     " j.shard::bigint"
 )
-_ENTRIES = (
-    f"SELECT {_ENTRY_COLUMNS}"
-    " FROM journal AS j LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key"
-    " WHERE j.kind = $1 AND j.sequence >= coalesce(s.kept_from, 1)"
-    " AND (j.key, j.sequence) > ($2, $3)"
-)
 _LOAD_ENTRIES = Statement(
-    f"{_ENTRIES} ORDER BY j.key, j.sequence LIMIT $4", *(TEXT, TEXT, INT8, INT8)
-)
-_LOAD_ENTRIES_OF = Statement(
-    f"{_ENTRIES} AND j.key = ANY ($5) ORDER BY j.key, j.sequence LIMIT $4",
-    *(TEXT, TEXT, INT8, INT8, TEXT_COLUMN.array_oid),
+    f"SELECT {_ENTRY_COLUMNS} FROM snapshots AS s JOIN journal AS j"
+    " ON j.kind = s.kind AND j.key = s.key AND j.sequence >= s.kept_from"
+    " WHERE s.kind = $1 AND s.key = ANY ($2) AND s.key >= $3"
+    " AND (j.key, j.sequence) > ($3, $4) ORDER BY s.key, j.sequence LIMIT $5",
+    *(TEXT, TEXT_COLUMN.array_oid, TEXT, INT8, INT8),
 )
 _HISTORY = Statement(
     f"SELECT {_ENTRY_COLUMNS} FROM journal AS j"
@@ -229,42 +219,39 @@ class JournalStore:
         (rows,) = await self._loaders.fetch(Query(_SHARD_OF, (text("room"), text(room_id))))
         return rows[0][0] if rows else None
 
+    async def list_keys(self, kind: str, shards: Collection[int] | None = None) -> list[str]:
+        """Return the keys of the actors of a kind that are stored, of some shards or of all.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        if shards is None:
+            query = Query(_KEYS, (text(kind),))
+        else:
+            query = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
+        (rows,) = await self._loaders.fetch(query)
+        return [key for (key,) in rows]
+
     async def load(
-        self,
-        kind: str,
-        shards: Collection[int] | None = None,
-        keys: Collection[str] = (),
-        *,
-        page: int = 1_000,
+        self, kind: str, keys: Sequence[str], *, page: int = 1_000
     ) -> dict[str, Recovered]:
-        """Return the stored state of every actor of a kind, by key.
+        """Return the stored state of those of some actors that are stored, by key.
 
         Snapshots are read last. One that is written meanwhile then has no gap before its entries.
 
         Args:
             kind: `room`, `lobby`, ….
-            shards: those in which the actors are; all if not given.
-            keys: actors that are read besides, wherever they are.
-            page: rows read in one query.
+            keys: which actors; a few, for all that is stored of them is in memory at once.
+            page: entries read in one query.
 
         Raises:
             StorageUnavailable: the database is away.
         """
         found: defaultdict[str, Recovered] = defaultdict(Recovered)
-        if shards is None:
-            await self._load_entries(kind, found, page)
-            await self._load_snapshots(kind, found, page)
-            return dict(found)
-        wanted = list(keys)
-        if shards:
-            of_shards = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
-            (rows,) = await self._loaders.fetch(of_shards)
-            wanted += [key for (key,) in rows]
-        for start in range(0, len(wanted), KEYS_AT_ONCE):
-            some = TEXT_COLUMN.encode(wanted[start : start + KEYS_AT_ONCE])
-            await self._load_entries(kind, found, page, some)
-            (kept,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS_OF, (text(kind), some)))
-            _add_snapshots(kind, kept, found)
+        wanted = TEXT_COLUMN.encode(keys)
+        await self._load_entries(kind, wanted, found, page)
+        (rows,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS, (text(kind), wanted)))
+        _add_snapshots(kind, rows, found)
         return dict(found)
 
     async def list_stored(
@@ -290,28 +277,14 @@ class JournalStore:
         with_later = {key for (key,) in later}
         return {key: is_written or key in with_later for key, is_written in stored}
 
-    async def _load_snapshots(self, kind: str, found: dict[str, Recovered], page: int) -> None:
-        """Read the snapshots of a kind, a page at a time."""
-        key = ""
-        while True:
-            query = Query(_LOAD_SNAPSHOTS, (text(kind), text(key), int8(page)))
-            (rows,) = await self._loaders.fetch(query)
-            _add_snapshots(kind, rows, found)
-            if len(rows) < page:
-                return
-            key = rows[-1][0]
-
     async def _load_entries(
-        self, kind: str, found: dict[str, Recovered], page: int, keys: bytes | None = None
+        self, kind: str, keys: bytes, found: dict[str, Recovered], page: int
     ) -> None:
-        """Read the entries that snapshots need besides, a page at a time; all, or of some keys."""
+        """Read the entries that snapshots need besides, a page at a time."""
         key, sequence = "", 0
         while True:
-            after = (text(kind), text(key), int8(sequence), int8(page))
-            query = Query(_LOAD_ENTRIES, after)
-            if keys is not None:
-                query = Query(_LOAD_ENTRIES_OF, (*after, keys))
-            (rows,) = await self._loaders.fetch(query)
+            after = text(key), int8(sequence), int8(page)
+            (rows,) = await self._loaders.fetch(Query(_LOAD_ENTRIES, (text(kind), keys, *after)))
             for row in rows:
                 key, sequence = row[:2]
                 found[key].entries.append(JournalEntry(kind, *row))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 import trio
+from memory_logs import MemoryJournals
 from trio.testing import MockClock
 
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.services.read_ahead import read_ahead, read_together
+from greenroom.actors.kernel.journal import JournalEntry, Recovered
+from greenroom.actors.services.read_ahead import (
+    PLACES_AT_ONCE,
+    read_ahead,
+    read_places,
+    read_together,
+    split_keys,
+)
 
 
 async def test_the_next_page_is_asked_for_before_one_is_taken_in(
@@ -58,3 +68,35 @@ async def test_a_page_that_cannot_be_read_is_raised_alone(autojump_clock: MockCl
 
     with pytest.raises(StorageUnavailable, match="away"):
         await read_ahead(load, taken.append)
+
+
+class CountingJournals(MemoryJournals):
+    """Journals that remember what was read together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[list[str]] = []
+
+    async def load(self, kind: str, keys: Sequence[str]) -> dict[str, Recovered]:
+        self.read.append(list(keys))
+        return await super().load(kind, keys)
+
+
+async def test_few_rooms_are_read_at_once_and_parts_without_any_end_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    journals, taken = CountingJournals(), list[list[str]]()
+    keys = [f"{number:04}" for number in range(3 * PLACES_AT_ONCE + 1)]
+    gone = keys[PLACES_AT_ONCE : 2 * PLACES_AT_ONCE]
+    for key in keys:
+        if key not in gone:
+            journals.entries[key] = [JournalEntry("room", key, 1, 1, b"{}", 1)]
+
+    def take(found: Mapping[str, Recovered]) -> None:
+        assert len(journals.read) <= len(taken) + 3, "one part is read ahead, no more"
+        taken.append(list(found))
+
+    await read_places(journals, "room", split_keys(keys), take)
+    assert [key for part in journals.read for key in part] == keys
+    assert max(map(len, journals.read)) == PLACES_AT_ONCE
+    assert [key for part in taken for key in part] == [key for key in keys if key not in gone]

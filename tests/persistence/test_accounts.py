@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 import pytest
@@ -400,6 +401,26 @@ async def test_a_page_of_documents_ends_where_they_come_to_a_mebibyte(
     ]
 
     assert pages == [[1, 2, 3, 4, 5, 6], [7, 8], []]
+
+
+async def test_a_page_of_those_who_are_online_ends_there_too(storage: Storage):
+    """Before, a take-over read two hundred whole documents at once."""
+    large = b'{"large":"%b"}' % (b"x" * (DOCUMENTS_BYTES_MAX // 4))
+    for number in range(1, 8):
+        await settle(storage, registered(number, player_data=large))
+    await settle(storage, PlayerLoggedOut(2, 1))
+    accounts = storage.accounts
+
+    for load in (
+        partial(accounts.load_online_players, shards=None),
+        partial(accounts.load_online_players, shards=[0]),
+        partial(accounts.load_online_players_by_id, player_ids=[7, 6, 5, 4, 3, 2, 1, 99]),
+    ):
+        pages = [[player.player_id for player in await load(after, 9)] for after in (0, 5, 7)]
+        assert pages == [[1, 3, 4, 5], [6, 7], []]
+        assert (await load(5, 1))[0] == await accounts.load_player(6)
+    outlines = await accounts.load_outlines_by_id([6, 2, 99])
+    assert {(row.player_id, row.player_data) for row in outlines} == {(2, b"{}"), (6, b"{}")}
 
 
 async def test_a_ticket_is_remembered_until_it_has_expired(storage: Storage):

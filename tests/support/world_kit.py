@@ -353,6 +353,18 @@ class Memory:
         await self._read("load_players_by_id", None)
         return found
 
+    async def load_outlines_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        found = [_outline(self.players[i]) for i in player_ids if i in self.players]
+        await self._read("load_outlines_by_id", None)
+        return found
+
+    async def load_online_players_by_id(
+        self, after_id: int, limit: int, player_ids: Sequence[int]
+    ) -> list[Player]:
+        found = await self.load_players_by_id(player_ids)
+        left = sorted((p for p in found if p.player_id > after_id), key=lambda p: p.player_id)
+        return [p for p in left if p.is_online][:limit]
+
     async def find_players_by_platform_ids(
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:

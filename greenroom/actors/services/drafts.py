@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +20,12 @@ from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.player.memory import held_bytes
 from greenroom.actors.player.messages import Player
-from greenroom.actors.services.read_ahead import read_ahead, read_together
+from greenroom.actors.services.read_ahead import (
+    read_ahead,
+    read_places,
+    read_together,
+    split_keys,
+)
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
@@ -29,13 +35,10 @@ _logger = logging.getLogger(__name__)
 DRAFT_SECONDS: Final = 20.0
 """For how long a draft is kept. A hand-over that goes well takes less."""
 DRAFTS_BYTES_MAX: Final = 64 << 20
-"""Bytes of all drafts. A shard that holds more is read when it comes, as after a take-over. All of
-its rooms, or lobbies, are in memory for a moment before that is known, as they are then."""
+"""Bytes of all drafts. A shard that holds more is read when it comes, as after a take-over."""
 PAGE_PLAYERS: Final = 200
 PLACE_BYTES: Final = 2 << 10
 """Bytes that a room or lobby takes besides what is stored of it."""
-SLICE: Final = 50
-"""Rooms and lobbies that are taken in before other tasks get their turn."""
 
 
 class Draft:
@@ -177,19 +180,20 @@ class ShardDrafts:
     async def _read_places(self, draft: Draft, place: Journalled[Any, Any]) -> None:
         loader = place.loader
         states = draft.states[loader.kind] = {}
-        loaded = await loader.journals.load(loader.kind, draft.shards)
-        for count, (key, recovered) in enumerate(loaded.items(), 1):
-            self._weigh(draft, PLACE_BYTES + _bytes_of(recovered))
+        keys = await loader.journals.list_keys(loader.kind, draft.shards)
+        parts = (part for part in split_keys(keys) if not draft.is_too_large)
+
+        def take(loaded: Mapping[str, Recovered]) -> None:
+            self._weigh(draft, sum(PLACE_BYTES + _bytes_of(each) for each in loaded.values()))
             if draft.is_too_large:
                 return
-            try:
-                state = loader.restore(recovered)
-            except UnreadableJournal:
-                continue  # it is read again when the shard comes, and logged then
-            if state is not None:
-                states[key] = recovered.shard, state
-            if count % SLICE == 0:
-                await trio.lowlevel.checkpoint()
+            for key, recovered in loaded.items():
+                with suppress(UnreadableJournal):  # logged when the shard comes, and it is read
+                    state = loader.restore(recovered)
+                    if state is not None:
+                        states[key] = recovered.shard, state
+
+        await read_places(loader.journals, loader.kind, parts, take)
 
     async def _load_players(self, draft: Draft, before: list[Player] | None) -> list[Player]:
         if draft.is_too_large:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 import trio
 
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.journal import Recovered
+from greenroom.actors.world.journals import Journals
+
+PLACES_AT_ONCE: Final = 50
+"""Rooms or lobbies that are read together, and taken in before other tasks get their turn."""
 
 Page = TypeVar("Page")
 
@@ -63,3 +68,41 @@ async def read_ahead(
 
         await read_together(load_following, take_in)
         (page,) = following
+
+
+def split_keys(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Give keys of rooms or lobbies in the parts that `read_places` reads."""
+    for start in range(0, len(keys), PLACES_AT_ONCE):
+        yield keys[start : start + PLACES_AT_ONCE]
+
+
+async def read_places(
+    journals: Journals,
+    kind: str,
+    parts: Iterable[Sequence[str]],
+    take: Callable[[Mapping[str, Recovered]], None],
+) -> None:
+    """Read rooms or lobbies, each part of them while the one before is taken in.
+
+    So what is stored of all of them is never in memory at once, which it would not give back.
+
+    Args:
+        journals: where they are stored.
+        kind: which of both they are.
+        parts: their keys; the next part is asked for when it is to be read.
+        take: takes in those of a part that are stored.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+
+    Cancellation: some may have been taken in.
+    """
+    left = iter(parts)
+
+    async def load(_: Mapping[str, Recovered] | None) -> Mapping[str, Recovered]:
+        for keys in left:
+            if found := await journals.load(kind, keys):
+                return found
+        return {}
+
+    await read_ahead(load, take)

@@ -19,7 +19,7 @@ from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.lobby.messages import PutOutOfLobby
 from greenroom.actors.room.messages import PutOut
-from greenroom.actors.services.sweep import LOADS_AT_ONCE, PLAYERS_BY_ID_MAX, wait_loaded
+from greenroom.actors.services.sweep import LOADS_AT_ONCE, RESTORE_PAGE, wait_loaded
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
@@ -203,8 +203,8 @@ async def _read_homes(world: World, player_ids: Collection[int]) -> dict[int, in
         return {}
     await world.wait_durable()
     ids, homes = list(player_ids), dict[int, int]()
-    for begin in range(0, len(ids), PLAYERS_BY_ID_MAX):
-        rows = await world.accounts.load_players_by_id(ids[begin : begin + PLAYERS_BY_ID_MAX])
+    for begin in range(0, len(ids), RESTORE_PAGE):
+        rows = await world.accounts.load_outlines_by_id(ids[begin : begin + RESTORE_PAGE])
         for row in rows:
             homes[row.player_id] = partition_of(world, row)
     return homes

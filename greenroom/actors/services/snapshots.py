@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -24,6 +24,7 @@ from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
 from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
 from greenroom.actors.services.expiry import EndedPlaces
+from greenroom.actors.services.read_ahead import read_places, split_keys
 from greenroom.actors.world.loaders import JournalLoader
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
@@ -76,44 +77,34 @@ class SnapshotService:
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        restored = 0
-        past: list[tuple[int, int, str, str]] = []
+        returning = _Returning(guard, self._world.clock.now())
         self._ended.forget(guard.shards)
         for place in self._places:
-            restored += await self._restore(place, guard, drafts, past)
-        for at, shard, kind, key in sorted(past):
+            await self._restore(place, returning, drafts)
+        for at, shard, kind, key in sorted(returning.past):
             if guard.holds(shard):
                 self._ended.add(shard, at, kind, key)
-        return restored
-
-    async def _restore(
-        self,
-        place: Journalled[Any, Any],
-        guard: EpochGuard,
-        drafts: TakenDrafts,
-        past: list[tuple[int, int, str, str]],
-    ) -> int:
-        loader = place.loader
-        ready, keys = drafts.find_places(loader.kind)
-        loaded = await loader.journals.load(loader.kind, drafts.find_rest(guard.shards), keys)
-        restored, now = 0, self._world.clock.now()
-        for count, (key, shard, state) in enumerate(chain(ready, _states(loader, loaded)), 1):
-            if state.ended_at is not None and state.ended_at < now - loader.linger_seconds:
-                past.append((state.ended_at, shard, loader.kind, key))
-            elif guard.holds(shard):
-                restored += self._adopt(place, key, state)
-            if count % SLICE == 0:
-                await trio.lowlevel.checkpoint()
-        return restored
+        return returning.restored
 
     @staticmethod
-    def _adopt(place: Journalled[Any, Any], key: str, state: Any) -> int:
-        """Bring one to memory; return 1 if it has not ended."""
-        try:
-            place.directory.adopt(key, place.loader.make_actor(state))
-        except Moved:  # its game is being deleted
-            return 0
-        return int(state.is_active)
+    async def _restore(
+        place: Journalled[Any, Any], returning: _Returning, drafts: TakenDrafts
+    ) -> None:
+        loader = place.loader
+        ready, keys = drafts.find_places(loader.kind)
+        for count, draft in enumerate(ready, 1):
+            returning.take(place, *draft)
+            if count % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        rest = drafts.find_rest(returning.guard.shards)
+        if rest is None or rest:
+            keys = [*keys, *await loader.journals.list_keys(loader.kind, rest)]
+
+        def take(loaded: Mapping[str, Recovered]) -> None:
+            for state in _states(loader, loaded):
+                returning.take(place, *state)
+
+        await read_places(loader.journals, loader.kind, split_keys(keys), take)
 
     async def save(self, shard: int | None = None) -> None:
         """Write a snapshot of all that changed since this was last called.
@@ -205,6 +196,34 @@ class SnapshotService:
         """Return where one in memory lives."""
         game_id = place.seats.find_game(key)
         return 0 if game_id is None else self._world.ledger.get_shard(game_id, key)
+
+
+class _Returning:
+    """The rooms and lobbies that are being brought to memory."""
+
+    def __init__(self, guard: EpochGuard, now: int) -> None:
+        """Begin with none.
+
+        Args:
+            guard: of which shards they are.
+            now: Unix seconds.
+        """
+        self.guard = guard
+        self.restored = 0
+        """How many have come that have not ended."""
+        self.past: list[tuple[int, int, str, str]] = []
+        """When, and in which shard, those ended that need not come; and their kinds and keys."""
+        self._now = now
+
+    def take(self, place: Journalled[Any, Any], key: str, shard: int, state: Any) -> None:
+        """Bring one to memory that has not ended long ago, if its shard is still this node's."""
+        loader = place.loader
+        if state.ended_at is not None and state.ended_at < self._now - loader.linger_seconds:
+            self.past.append((state.ended_at, shard, loader.kind, key))
+        elif self.guard.holds(shard):
+            with suppress(Moved):  # its game is being deleted
+                place.directory.adopt(key, loader.make_actor(state))
+                self.restored += state.is_active
 
 
 def _states(

@@ -38,9 +38,7 @@ SLICE = 200
 """Players that are dealt with before other tasks get their turn."""
 
 RESTORE_PAGE = 200
-"""Players that are read at once when shards are brought up."""
-PLAYERS_BY_ID_MAX = 100
-"""The same of those who are read by their ids."""
+"""Players that are read at once when shards are brought up, if their documents are small."""
 LOADS_AT_ONCE = 4
 """Players who were read before they left, and are loaded at the same time: as many as there are
 connections that read. Others who read take turns with them."""
@@ -118,9 +116,8 @@ async def _restore_drafts(
 ) -> None:
     """Take in online players who were read ahead; read those again who were written since."""
     ready, written = drafts.find_players()
-    for start in range(0, len(written), PLAYERS_BY_ID_MAX):
-        some = await world.accounts.load_players_by_id(written[start : start + PLAYERS_BY_ID_MAX])
-        take([player for player in some if player.is_online])
+    if written:
+        await read_ahead(partial(_load_page_by_id, world, written), take)
     for start in range(0, len(ready), SLICE):
         take(ready[start : start + SLICE])
         await trio.lowlevel.checkpoint()
@@ -130,8 +127,19 @@ async def _load_page(
     world: World, shards: Collection[int] | None, before: list[Player] | None
 ) -> list[Player]:
     """Return the page of online players after another one; the first if there is none before."""
-    after_id = before[-1].player_id if before else 0
-    return await world.accounts.load_online_players(after_id, RESTORE_PAGE, shards)
+    return await world.accounts.load_online_players(_last_id(before), RESTORE_PAGE, shards)
+
+
+async def _load_page_by_id(
+    world: World, player_ids: Sequence[int], before: list[Player] | None
+) -> list[Player]:
+    """Return the page of those of some players who are online, likewise."""
+    accounts = world.accounts
+    return await accounts.load_online_players_by_id(_last_id(before), RESTORE_PAGE, player_ids)
+
+
+def _last_id(page: list[Player] | None) -> int:
+    return page[-1].player_id if page else 0
 
 
 def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:

@@ -15,13 +15,12 @@ class Journals(Protocol):
     method may be cancelled: then nothing has been done, or all of it.
     """
 
-    async def load(
-        self, kind: str, shards: Collection[int] | None = None, keys: Collection[str] = ()
-    ) -> dict[str, Recovered]:
-        """Return what every actor of a kind comes back from, by key.
+    async def list_keys(self, kind: str, shards: Collection[int] | None = None) -> list[str]:
+        """Return the keys of the actors of a kind that are stored, of some shards or of all."""
+        ...
 
-        They are those of these shards and these besides, or all.
-        """
+    async def load(self, kind: str, keys: Sequence[str]) -> dict[str, Recovered]:
+        """Return what those of some actors that are stored come back from, by key."""
         ...
 
     async def list_stored(

@@ -60,9 +60,15 @@ class Accounts(Protocol):
 
         Args:
             after_id: the last one of the page before.
-            limit: how many at most.
+            limit: how many at most; fewer if their documents come to `DOCUMENTS_BYTES_MAX`.
             shards: of the games of these; None for all.
         """
+        ...
+
+    async def load_online_players_by_id(
+        self, after_id: int, limit: int, player_ids: Sequence[int]
+    ) -> list[Player]:
+        """Return those of some players who are online, in pages as `load_online_players` does."""
         ...
 
     async def read_moment(self) -> str:
@@ -85,6 +91,10 @@ class Accounts(Protocol):
 
     async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return the players with these ids who exist, in any order; at most a hundred ids."""
+        ...
+
+    async def load_outlines_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        """Return the players with these ids who exist, in any order, with `{}` as documents."""
         ...
 
     async def find_players_by_platform_ids(

@@ -207,5 +207,5 @@ async def test_no_row_is_read_of_a_game_with_one_partition(autojump_clock: MockC
         await guest.player.ask(LogOut())
         arena.memory.reads.clear()
         await stage.bring_up(stage.here)
-        assert "load_players_by_id" not in arena.memory.reads
+        assert "load_outlines_by_id" not in arena.memory.reads
         assert stage.node.world.seats.is_seated(guest.player_id)

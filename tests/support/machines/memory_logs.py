@@ -23,17 +23,17 @@ class MemoryJournals:
         self.away = False
         self.moments: dict[str, dict[str, Snapshot]] = {}
 
-    async def load(
-        self, kind: str, shards: Collection[int] | None = None, keys: Collection[str] = ()
-    ) -> dict[str, Recovered]:
-        all_keys = [key for key, (first, *_) in self.entries.items() if first.kind == kind]
-        found = {key: await self.recover(kind, key) for key in all_keys}
-        return {
-            key: recovered
-            for key, recovered in found.items()
-            if recovered is not None
-            and (shards is None or recovered.shard in shards or key in keys)
-        }
+    async def list_keys(self, kind: str, shards: Collection[int] | None = None) -> list[str]:
+        await self._reach()
+        return [
+            key
+            for key, (first, *_) in self.entries.items()
+            if first.kind == kind and (shards is None or first.shard in shards)
+        ]
+
+    async def load(self, kind: str, keys: Sequence[str]) -> dict[str, Recovered]:
+        found = {key: await self.recover(kind, key) for key in keys}
+        return {key: recovered for key, recovered in found.items() if recovered is not None}
 
     def note_moment(self, moment: str) -> None:
         """Remember the snapshots that there are."""

@@ -160,15 +160,23 @@ class NodeJournals(MemoryJournals):
         self.entries, self.snapshots = rows.entries, rows.snapshots
         self.bases, self.to_cut = rows.bases, rows.to_cut
 
-    async def load(
-        self, kind: str, shards: Collection[int] | None = None, keys: Collection[str] = ()
-    ) -> dict[str, Recovered]:
-        found: dict[str, Recovered] = await self._store.ask(lambda: self._found(kind, shards, keys))
+    async def list_keys(self, kind: str, shards: Collection[int] | None = None) -> list[str]:
+        keys: list[str] = await self._store.ask(
+            lambda: [
+                key
+                for key, recovered in self._find_all(kind).items()
+                if shards is None or recovered.shard in shards
+            ]
+        )
+        return keys
+
+    async def load(self, kind: str, keys: Sequence[str]) -> dict[str, Recovered]:
+        found: dict[str, Recovered] = await self._store.ask(
+            lambda: {k: r for k, r in self._find_all(kind).items() if k in keys}
+        )
         return found
 
-    def _found(
-        self, kind: str, shards: Collection[int] | None, wanted: Collection[str]
-    ) -> dict[str, Recovered]:
+    def _find_all(self, kind: str) -> dict[str, Recovered]:
         found: defaultdict[str, Recovered] = defaultdict(Recovered)
         for key, snapshot in self.snapshots.items():
             if snapshot.kind == kind:
@@ -179,9 +187,7 @@ class NodeJournals(MemoryJournals):
                 first = 1 if kept is None else kept.kept_from
                 found[key].entries = [e for e in entries if e.sequence >= first]
                 found[key].shard = entries[0].shard
-        return {
-            k: r for k, r in found.items() if shards is None or r.shard in shards or k in wanted
-        }
+        return dict(found)
 
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         refused: set[tuple[str, str]] = await self._store.ask(lambda: self._save(snapshots))
