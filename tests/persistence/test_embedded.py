@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -27,7 +28,7 @@ from greenroom.persistence.embedded import system as embedded_system
 from greenroom.persistence.embedded.account import choose_account
 from greenroom.persistence.embedded.cluster import hold_cluster
 from greenroom.persistence.embedded.postgres import EmbeddedPostgres, EmbeddedPostgresError, inspect
-from greenroom.persistence.embedded.process import find_postmaster, read_pid_file
+from greenroom.persistence.embedded.process import find_postmaster, read_pid_file, wait_ready
 
 SERVER = """
     import sys, trio
@@ -139,6 +140,35 @@ async def test_a_killed_postgres_is_started_again_with_what_was_committed(data_d
             ask(conninfo, f"INSERT INTO notes VALUES ('note {count}')")
             kill(postmaster_pid(data_dir))
             assert await until_answered(conninfo, "SELECT count(*) FROM notes") == count
+
+
+async def test_what_processes_of_a_killed_postgres_say_at_their_end_is_no_refusal_of_the_next(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may say it after the next one has found them, and before its log is read."""
+    reports: list[bool] = []
+
+    async def wait_and_hear(*given: Any) -> bool:
+        reports.append(await wait_ready(*given))
+        if not reports[-1]:
+            with (data_dir / "postgres.log").open("a") as log:
+                log.write("FATAL:  terminating connection due to unexpected postmaster exit\n")
+            os.kill(backend_pid, signal.SIGCONT)
+        return reports[-1]
+
+    service = EmbeddedPostgres(data_dir)
+    async with trio.open_nursery() as nursery:
+        conninfo = await nursery.start(service.run)
+        monkeypatch.setattr(embedded, "wait_ready", wait_and_hear)
+        with psycopg.connect(conninfo) as connection:
+            backend_pid = connection.info.backend_pid
+            os.kill(backend_pid, signal.SIGSTOP)
+            kill(postmaster_pid(data_dir))
+            assert await until_answered(conninfo, "SELECT 1") == 1
+        await until(lambda: reports[-1:] == [True])
+        assert not reports[0]
+        assert service.restarts == 1
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_postgres_that_dies_again_and_again_is_given_up(

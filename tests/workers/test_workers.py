@@ -318,7 +318,11 @@ def test_a_killed_embedded_postgres_counts_once_as_a_restart_of_the_parents(runn
     def counted() -> list[str]:
         return line.findall(api.call("GET", "/metrics").body.decode())
 
-    block_until(lambda: counted() == ["1.0"], explain=counted)
+    def explain() -> str:
+        postgres = running.data_dir / "postgres.log"
+        return "\n".join([*counted(), running.log.read_text(), postgres.read_text()])
+
+    block_until(lambda: counted() == ["1.0"], explain=explain)
     page = api.call("GET", "/metrics").body.decode()
     assert f'greenroom_log_lines_total{{level="warning",node="{socket.gethostname()}"}}' in page
 

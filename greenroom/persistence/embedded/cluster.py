@@ -177,19 +177,21 @@ class Cluster(msgspec.Struct, frozen=True):
         except OSError as error:  # a full disk is no reason to stop a database
             logger.warning("cannot move %s aside: %s", self.log, error.strerror)
 
-    def find_last_complaint(self, start: int) -> str:
-        """Return the last fatal message in the log behind a position, or an empty text.
+    def find_complaints(self, start: int) -> list[str]:
+        """Return the fatal messages in the log behind a position, oldest first.
 
-        Messages to clients that connected too early are left out.
+        Messages to clients are left out: to those that connected too early, and to those whose
+        Postgres was killed before.
         """
         try:
             with self.log.open("rb") as file:
                 file.seek(max(start, self.measure_log() - 64 * 1024))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
-            return ""
-        complaints = re.findall(r"(?:FATAL|PANIC|error):\s+(?!the database system is)(.*)", text)
-        return complaints[-1].strip() if complaints else ""
+            return []
+        to_clients = "the database system is|terminating connection"
+        found = re.findall(rf"(?:FATAL|PANIC|error):\s+(?!{to_clients})(.*)", text)
+        return [complaint.strip() for complaint in found]
 
 
 def conninfo(socket_directory: Path) -> str:

@@ -235,16 +235,18 @@ class _Keeper:
                 if await self._is_ready(postmaster):
                     logger.info("started Postgres (pid %d)", postmaster.pid)
                     return
+                complaints = self.cluster.find_complaints(log_start)
                 if postmaster.was_killed:
                     self._spend()
-                elif STILL_IN_USE in self.cluster.find_last_complaint(log_start):
+                elif any(STILL_IN_USE in complaint for complaint in complaints):
                     await trio.sleep(RETRY_SECONDS)
                 else:
                     break
                 self._release()
-        complaint = self.cluster.find_last_complaint(log_start) or "it takes no connections"
+                log_start = self.cluster.measure_log()
+        complaints = self.cluster.find_complaints(log_start) or ["it takes no connections"]
         raise EmbeddedPostgresError(
-            f"Postgres does not start: {complaint} (look into {self.cluster.log})."
+            f"Postgres does not start: {complaints[-1]} (look into {self.cluster.log})."
         )
 
     def _spend(self) -> None:
