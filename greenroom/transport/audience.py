@@ -99,7 +99,7 @@ class Audience:
         log = self.log
         if log is None:
             log = self.log = deque()
-        size = _size(message)
+        size = len(message.data) if isinstance(message, Receive) else _size(message)
         log.append(Kept(message, size, player_ids))
         self.log_bytes += size
         while len(log) > LOG_MESSAGES_MAX or self.log_bytes > log_bytes_max:
@@ -123,10 +123,8 @@ class Audience:
         return Replay(messages, wanted - len(messages))
 
 
-def _size(message: Message) -> int:
+def _size(message: Happened | Settled) -> int:
     """Return the bytes of a message's data."""
-    if isinstance(message, Receive):
-        return len(message.data)
     return len(message.result.response_data or b"") if isinstance(message, Settled) else 0
 
 

@@ -59,7 +59,7 @@ from greenroom.transport.messages import (
     encode_udp_stats,
     read,
 )
-from greenroom.transport.outbox import Outbox, Piece
+from greenroom.transport.outbox import Outbox, Piece, count_sent
 from greenroom.transport.ports import NobodyToRelayTo, RelayTarget
 from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
@@ -248,10 +248,15 @@ class RealtimeConnection(Outbox):
         """See `Listener`; likewise."""
         if self._out or self._overdue is not None or self._tls is not None:
             self.tell(frames, count)
-        elif rest := self._send(frames):
-            self.tell(rest, count)
-        else:
+            return
+        try:  # not by `_send`: this is done for every message and member
+            sent = self._socket.send(frames)
+        except OSError as error:
+            sent = count_sent(frames, error)
+        if sent == len(frames):
             self.told += count
+        else:
+            self.tell(memoryview(frames)[sent:], count)
 
     def put(self, frame: bytes) -> None:
         """See `Link`; likewise."""
@@ -484,8 +489,9 @@ class RealtimeConnection(Outbox):
                 raise MalformedMessage
             wanted = read(payload)
             if isinstance(wanted, Send):
-                request_id, what = wanted.request_id, (wanted.command, wanted.data, wanted.targets)
-                member.room.post(SendMessage(member.player_id, *what, request_id=request_id))
+                request_id = wanted.request_id
+                what = wanted.command, wanted.data, wanted.targets, None, request_id
+                member.room.post(SendMessage(member.player_id, *what))
             elif isinstance(wanted, ActionRequest):
                 request_id = wanted.request_id
                 if self.may_store(len(payload), request_id):

@@ -143,10 +143,11 @@ class Fanout:
         pieces: dict[ClientKind, tuple[list[bytes], bytes]] = {}
         for player_id, link in tuple(self._links.items()):
             kind = link.kind
-            if kind not in pieces:
+            of_both = pieces.get(kind)
+            if of_both is None:
                 of_kind = [encode(message, kind) for message in said]
-                pieces[kind] = of_kind, b"".join(of_kind)
-            of_kind, joined = pieces[kind]
+                of_both = pieces[kind] = of_kind, b"".join(of_kind)
+            of_kind, joined = of_both
             tell = link.tell_now if is_over else link.tell
             own = speakers.get(player_id)
             if own is None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.room.messages import Group
-from greenroom.actors.room.ports import Happened, Message, Settled
+from greenroom.actors.room.ports import Happened, Message, Receive, Settled
 from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.contract.allowed_values import RequestId
 from greenroom.contract.fields import timestamp
@@ -172,23 +172,19 @@ def _read_request(kind: object, suites: object, own_id: object) -> Wanted | None
 def _read_send(incoming: _Incoming) -> Send:
     request_id = None if incoming.id is None else fitting_id(incoming.id)
     try:
-        return _read_fitting_send(incoming, request_id)
+        targets = GROUPS.get(incoming.target or "")
+        if targets is None:
+            if incoming.target != "specific":
+                raise MalformedMessage
+            targets = Group("specific", frozenset(incoming.target_ids or ()))
+        if incoming.command is None:
+            raise MalformedMessage
+        data = bytes(incoming.data)
+        if incoming.data_json:
+            data = read_data(incoming.data_json.strip().encode())
     except MalformedMessage as malformed:
         malformed.request_id = request_id
         raise
-
-
-def _read_fitting_send(incoming: _Incoming, request_id: RequestId | None) -> Send:
-    targets = GROUPS.get(incoming.target or "")
-    if targets is None:
-        if incoming.target != "specific":
-            raise MalformedMessage
-        targets = Group("specific", frozenset(incoming.target_ids or ()))
-    if incoming.command is None:
-        raise MalformedMessage
-    data = bytes(incoming.data)
-    if incoming.data_json:
-        data = read_data(incoming.data_json.strip().encode())
     return Send(incoming.command, data or _NO_DATA, targets, request_id)
 
 
@@ -237,10 +233,8 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
         kind: of the client.
         unreliable: it was meant for the fast lane, and is not counted for coming back.
     """
-    if isinstance(message, Happened):
-        return _frame({"type": "event", "event": message.event, "data": message.data})
-    if isinstance(message, Settled):
-        return _frame(_answer(message, kind))
+    if not isinstance(message, Receive):
+        return _frame(_describe(message, kind))
     # Put together by hand: with structs it takes four times as long, and it is done all the time.
     command = message.command
     parts = (
@@ -253,8 +247,11 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
     return encode_frame(TEXT, b'{"type":"receive","command":%b,%b:%b,"sender":%b%b}' % parts)
 
 
-def _answer(settled: Settled, kind: ClientKind) -> dict[str, Any]:
-    """Return the result of an action as its sender's kind of client reads it."""
+def _describe(message: Happened | Settled, kind: ClientKind) -> dict[str, Any]:
+    """Return an event, or the result of an action, as its receiver's kind of client reads it."""
+    if isinstance(message, Happened):
+        return {"type": "event", "event": message.event, "data": message.data}
+    settled = message
     result, data = settled.result, settled.result.response_data or b"null"
     response: dict[str, Any] = (
         {"response_data": msgspec.Raw(data)}

@@ -207,8 +207,13 @@ class Outbox:
         """Send what the kernel takes now; return the rest. A broken connection takes everything."""
         try:
             sent = self._socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            return data
-        except OSError:  # the connection's own task finds out by itself
-            return b""
+        except OSError as error:
+            sent = count_sent(data, error)
         return b"" if sent == len(data) else memoryview(data)[sent:]
+
+
+def count_sent(data: Piece, error: OSError) -> int:
+    """Return how many bytes count as sent after an error. A broken connection takes everything."""
+    if isinstance(error, (BlockingIOError, InterruptedError)):
+        return 0
+    return len(data)  # the connection's own task finds out by itself

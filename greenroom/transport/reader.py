@@ -257,28 +257,23 @@ class Reader:
                 _put_off(room, found[place:])
                 has_more = True
                 break
-            has_more = self._read_one(room, number, events, now) or has_more
+            sleeper = room.sleepers.get(number)
+            if sleeper is None:
+                continue
+            try:
+                pause = sleeper.take(now)
+            except Exception as error:  # noqa: BLE001 - it is the connection's, and raised there
+                sleeper.error = error
+                room.wake(sleeper)
+                continue
+            if pause == MORE or (pause == 0.0 and events != _READABLE):
+                room.arm(sleeper)  # who will send no more is read till the end
+                has_more = True
+            elif pause != 0.0:
+                sleeper.pause = pause
+                room.wake(sleeper)
         if has_more:
             self._queue(room)
-
-    def _read_one(self, room: _Room, number: int, events: int, now: float) -> bool:
-        """Read for a member, or wake them if they have more to do; return if there is more."""
-        sleeper = room.sleepers.get(number)
-        if sleeper is None:
-            return False
-        try:
-            pause = sleeper.take(now)
-        except Exception as error:  # noqa: BLE001 - it is the connection's, and raised there
-            sleeper.error = error
-            room.wake(sleeper)
-            return False
-        if pause == MORE or (pause == 0.0 and events != _READABLE):
-            room.arm(sleeper)  # who will send no more is read till the end
-            return True
-        if pause != 0.0:
-            sleeper.pause = pause
-            room.wake(sleeper)
-        return False
 
     def _enter(self, name: str) -> _Room | None:
         """Count a connection among those of its room; None if its task must wait for itself."""

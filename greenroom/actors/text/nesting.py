@@ -36,6 +36,8 @@ def nests_too_deep(data: bytes) -> bool:
     Args:
         data: the JSON.
     """
+    if len(data) <= DEPTH_MAX:
+        return False
     return _may_be_too_deep(data) and not _parser.is_within(data, DEPTH_MAX)
 
 
@@ -52,8 +54,6 @@ def holds_too_many(data: bytes) -> bool:
 
 def _may_be_too_deep(data: bytes) -> bool:
     """Return whether there are enough opening brackets, in strings or outside, to be too deep."""
-    if len(data) <= DEPTH_MAX:
-        return False
     opened = 0
     for start in range(0, len(data), _SLICE_BYTES):
         part = data[start : start + _SLICE_BYTES]

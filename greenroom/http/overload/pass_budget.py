@@ -115,6 +115,8 @@ class PassBudget(trio.abc.Instrument):
         self._turns = AddressTurns() if turns is None else turns
         self._addresses = addresses
         self._window_began = -math.inf
+        self._look_at = -math.inf
+        """When a pass looks at the windows next, unless there is a reason to look in each."""
         self._slow_seconds = 0.0
         """Seconds of this window in slow passes."""
         self._slow_at = -math.inf
@@ -150,12 +152,13 @@ class PassBudget(trio.abc.Instrument):
         now = self._began = self._monotonic()
         is_holding = now - self._refused_at < HOLD_SECONDS
         self._in_flight.look(now)
-        idle = self._idle = min(max(now - self._ended, 0.0), IDLE_SECONDS_MAX)
+        idle = now - self._ended
         if idle >= PASS_SECONDS_MAX:
             self._long_since = math.inf  # a burst: nothing stands where there is time to wait
         is_late = is_holding or now - self._long_since >= STANDING_SECONDS
         is_behind = is_late or self._in_flight.is_cut
         if is_behind:
+            idle = self._idle = min(max(idle, 0.0), IDLE_SECONDS_MAX)
             self._began_cpu = self.cpu()
             self._refusing = 0.0
             if not self.is_behind:
@@ -164,16 +167,22 @@ class PassBudget(trio.abc.Instrument):
             self._spared.clear()
             self._spared_sum = 0
         self.is_behind = is_behind
-        if self._cpu_shares is not None:
-            is_due = now - self._window_began >= SLOW_WINDOW_SECONDS
-            takes_turns = (is_due or self._turns.is_on) and self._take_turns(now, is_due=is_due)
-            if takes_turns or is_behind or now - self._long_since >= COUNTED_SECONDS:
-                self._cpu_shares.start(now)
-                self._cpu_shares.begin_pass(now)
-            elif self._cpu_shares.is_counting:
-                self._cpu_shares.stop()
+        shares = self._cpu_shares
+        if shares is not None and (is_behind or now >= self._look_at or shares.is_counting):
+            self._look(shares, now)
         if is_behind:
             self._call(self.take_up)
+
+    def _look(self, shares: CpuShares, now: float) -> None:
+        """Begin or cease to count what addresses use, and to let them take turns."""
+        is_due = now - self._window_began >= SLOW_WINDOW_SECONDS
+        takes_turns = (is_due or self._turns.is_on) and self._take_turns(now, is_due=is_due)
+        if takes_turns or self.is_behind or now - self._long_since >= COUNTED_SECONDS:
+            shares.start(now)
+            shares.begin_pass(now)
+        elif shares.is_counting:
+            shares.stop()
+        self._look_at = self._window_began + SLOW_WINDOW_SECONDS
 
     def _take_turns(self, now: float, *, is_due: bool) -> bool:
         """Let addresses take turns while passes are slow; return whether they do.
@@ -209,15 +218,23 @@ class PassBudget(trio.abc.Instrument):
         if self.is_behind:
             self._call(self.hand_out)
         now = self._monotonic()
-        if now - self._began >= SLOW_PASS_SECONDS:
-            self._slow_seconds += now - self._began
-        if now - self._began < PASS_SECONDS_MAX:
+        seconds = now - self._began
+        if seconds < SLOW_PASS_SECONDS:
             self._long_since = math.inf
-        elif self._long_since == math.inf:
-            self._long_since = now  # one pass alone is no reason, however long
+        else:
+            self._note_slow(seconds, now)
         if self.is_behind:
             self._aim(self.cpu() - self._began_cpu - self._refusing - self._idle)
         self._ended = now
+
+    def _note_slow(self, seconds: float, now: float) -> None:
+        self._slow_seconds += seconds
+        if seconds < PASS_SECONDS_MAX:
+            self._long_since = math.inf
+            return
+        self._look_at = -math.inf
+        if self._long_since == math.inf:
+            self._long_since = now  # one pass alone is no reason, however long
 
     def _call(self, hook: Callable[[], None]) -> None:
         """Call one of the hooks; stop calling it after a bug in it.
