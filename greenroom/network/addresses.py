@@ -14,8 +14,17 @@ _hosts: set[str] = set()
 """Host values that have passed the check."""
 
 
+_ADDRESS_CHARACTERS_MAX = 128
+"""An address with the name of its interface is shorter. Longer texts are not remembered."""
+
+
 def is_loopback(address: str) -> bool:
     """Return whether an IP address is a loopback address, also as IPv4 mapped into IPv6."""
+    return len(address) <= _ADDRESS_CHARACTERS_MAX and _is_loopback(address)
+
+
+@lru_cache(maxsize=1024)
+def _is_loopback(address: str) -> bool:
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
