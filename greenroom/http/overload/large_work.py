@@ -43,7 +43,9 @@ class LargeWork:
         self._places = trio.Semaphore(PLACES)
 
     async def do(self, key: str, steps: Steps[Result]) -> Result:
-        """Do the steps; return their result. Large work begins with a checkpoint, small has none.
+        """Do the steps; return their result.
+
+        Large work begins and ends with a checkpoint, small has none.
 
         Args:
             key: the address for which it is done; see `address_key`.
@@ -61,4 +63,5 @@ class LargeWork:
                 async with self._places:
                     while not work.go_on(PIECE_BYTES):
                         await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()  # to deal with the result takes long, too
         return work.result
