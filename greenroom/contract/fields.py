@@ -178,13 +178,16 @@ def verbatim(document: bytes) -> Any:
     return msgspec.Raw(document)
 
 
+_NO_STATS: Final = (b"{}", b"")
+
+
 def stats_as_sent(stats: bytes) -> Any:
     """Return what the server puts into a field `stats`, which it leaves out where there are none.
 
     Args:
         stats: the UTF-8 of a JSON object.
     """
-    return OMITTED if len(stats) <= len(b"{}") else msgspec.Raw(stats)
+    return OMITTED if stats in _NO_STATS else msgspec.Raw(stats)
 
 
 def as_sent(value: str) -> Any:

@@ -522,8 +522,8 @@ class Dispatcher:
         wait = ledger.count_call(game_id, now_unix, address)
         if wait:
             return too_many_requests(wait)
-        size = len(request.body)
-        if route.writes and size > len(_NOTHING):  # leaving a room, above all, is always possible
+        # leaving a room, above all, is always possible
+        if route.writes and (size := len(request.body)) > len(_NOTHING):
             wait = ledger.count_written(game_id, address, size, now_unix)
             if wait:
                 ledger.give_back_call(game_id, address)

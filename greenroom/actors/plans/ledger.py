@@ -384,7 +384,7 @@ class Ledger:
     def set_plan(self, owner_id: int, plan: Plan) -> None:
         """Let another plan count for an owner from now on."""
         owner = self.get_owner_usage(owner_id, plan)
-        owner.limits = self._plans[plan]
+        owner.change_limits(self._plans[plan])
         self._share(owner)
 
     def count_call(self, game_id: int, now: int, address: str = "") -> int:

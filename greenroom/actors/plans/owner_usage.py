@@ -21,7 +21,7 @@ class OwnerUsage:
     """The usage of one owner, all games together."""
 
     __slots__ = (
-        *("_limits", "_shares", "allowed", "bytes_from", "bytes_held", "calls", "calls_from"),
+        *("_shares", "allowed", "bytes_from", "bytes_held", "calls", "calls_from", "limits"),
         *(
             "games",
             "online_from",
@@ -39,8 +39,9 @@ class OwnerUsage:
     ) -> None:
         """Start with nothing used."""
         self.owner_id = owner_id
-        self._limits = self.allowed = limits
-        """`allowed` is what may be used here: the plan's limits, or this node's shares of them."""
+        self.limits = self.allowed = limits
+        """What the whole plan allows. `allowed` is what may be used here: the same, or this node's
+        shares of it."""
         self._shares: OwnerShares | None = None
         self.spread_games = 0
         """Games that live in several partitions."""
@@ -78,7 +79,7 @@ class OwnerUsage:
             share: of the address; empty for none, which may use the whole plan.
             more_bytes: how many.
         """
-        storage_max = self._limits.storage_bytes_max
+        storage_max = self.limits.storage_bytes_max
         if not share or math.isinf(storage_max):
             return True
         stored_bytes = self.stored_from.get_count(share) + more_bytes
@@ -86,7 +87,7 @@ class OwnerUsage:
 
     def count_stored_from(self, share: str, more_bytes: int) -> None:
         """Count what an address has had stored; less is negative. Without limits nothing counts."""
-        if share and not math.isinf(self._limits.storage_bytes_max):
+        if share and not math.isinf(self.limits.storage_bytes_max):
             add_count(self.stored_from, share, more_bytes)
 
     def count_used(self) -> dict[Kind, int]:
@@ -113,14 +114,9 @@ class OwnerUsage:
         limit: float = getattr(self.limits, f"{kind}_max")
         return self.shares.lacks(kind, math.ceil(more), self.count_used()[kind], limit)
 
-    @property
-    def limits(self) -> PlanLimits:
-        """Return what the whole plan allows."""
-        return self._limits
-
-    @limits.setter
-    def limits(self, limits: PlanLimits) -> None:
-        self._limits = limits
+    def change_limits(self, limits: PlanLimits) -> None:
+        """Let another plan count from now on."""
+        self.limits = limits
         self.settle()
 
     @property
@@ -136,4 +132,4 @@ class OwnerUsage:
     def settle(self) -> None:
         """Allow what limits and shares say now."""
         shares = self._shares
-        self.allowed = self._limits if shares is None else shares.compute_allowed(self._limits)
+        self.allowed = self.limits if shares is None else shares.compute_allowed(self.limits)

@@ -48,7 +48,7 @@ from greenroom.actors.services.usage import SAVE_SECONDS, UsageService
 def limit(arena: Arena, **limits: float) -> OwnerUsage:
     """Give the local owner a plan of these limits; return their usage."""
     owner = arena.world.ledger.get_owner_usage(LOCAL.owner_id, "unlimited")
-    owner.limits = PlanLimits(**limits)
+    owner.change_limits(PlanLimits(**limits))
     return owner
 
 
