@@ -220,7 +220,7 @@ class RelayedConnection(RealtimeConnection):
     async def _serve(self, arrived: Arrived) -> None:
         """Relay it, unless it is no opening of a WebSocket."""
         if arrived.opening is not None:
-            target = RelayTarget(OWNER, OPTIONS.host, self.owner_port)
+            target = RelayTarget(OWNER, OPTIONS.host, self.owner_port, "0" * 32)
             arrived = msgspec.structs.replace(arrived, target=target)
         await super()._serve(arrived)
 

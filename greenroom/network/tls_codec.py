@@ -26,6 +26,11 @@ class TlsCodec:
         is_server = server_name is None
         self._tls = context.wrap_bio(self._in, self._out, is_server, server_name)
 
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """Return the other side's certificate as DER, once the handshake is done; None if none."""
+        return self._tls.getpeercert(binary_form=True)
+
     def shake_hands(self, received: bytes) -> tuple[bool, bytes]:
         """Go on with the handshake.
 

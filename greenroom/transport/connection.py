@@ -32,7 +32,7 @@ from greenroom.network.addresses import is_loopback, names_loopback
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.arrival.arrival import RETRY_SECONDS, Arrival, Arrived, Lost
 from greenroom.transport.arrival.handshake import Opening, overloaded
-from greenroom.transport.arrival.relaying import ClientSide, carry
+from greenroom.transport.arrival.relaying import carry
 from greenroom.transport.audience import Replay
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
@@ -60,7 +60,7 @@ from greenroom.transport.messages import (
     read,
 )
 from greenroom.transport.outbox import Outbox, Piece, count_sent
-from greenroom.transport.ports import NobodyToRelayTo, RelayTarget
+from greenroom.transport.ports import NobodyToRelayTo, RelaySide, RelayTarget
 from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
 from greenroom.transport.requests import ActionRequest, MalformedMessage, request_action
@@ -202,11 +202,13 @@ class RealtimeConnection(Outbox):
         except NobodyToRelayTo:
             self._put(overloaded(RETRY_SECONDS))
             return
-        async with owner:
+        with owner.socket:
             await carry(
-                ClientSide(self._socket, self._tls),
+                RelaySide(self._socket, self._tls),
                 owner,
                 arrived.head + arrived.rest,
+                self._context.reader,
+                target.room_id,
                 stall_seconds_max=options.stall_seconds_max,
                 close_seconds_max=options.close_seconds_max,
             )

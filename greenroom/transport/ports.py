@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import socket
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
-import trio
+
+from greenroom.network.tls_codec import TlsCodec
 
 RELAY_MARK: Final = b"GREENROOM-RELAY "
 """How the first line of a relayed connection begins; no request of HTTP does."""
@@ -70,6 +72,16 @@ class RelayTarget(msgspec.Struct, frozen=True):
     node_id: int
     host: str
     port: int
+    room_id: str
+
+
+class RelaySide(NamedTuple):
+    """One of the two connections of a relayed client."""
+
+    socket: socket.socket
+    """A non-blocking one."""
+    tls: TlsCodec | None
+    """Decrypts and encrypts what passes it; None without TLS."""
 
 
 class NobodyToRelayTo(Exception):
@@ -108,7 +120,7 @@ class Relay(Protocol):
         """
         ...
 
-    async def connect(self, target: RelayTarget, address: str) -> trio.abc.Stream:
+    async def connect(self, target: RelayTarget, address: str) -> RelaySide:
         """Return a connection to a node's realtime port that has said whose it is.
 
         Args:

@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from http_kit import exchange
 from hypothesis import given
 from hypothesis import strategies as st
 from realtime_kit import SECONDS_MAX, Client, RealtimeKit, dial, open_stage
-from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 from waiting import until
 
 from greenroom.actors.kernel.errors import StorageUnavailable
@@ -27,7 +27,7 @@ from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import WAIT_SECONDS_MAX, RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.transport.arrival.handshake import HEAD_BYTES_MAX
-from greenroom.transport.arrival.relaying import ClientSide, carry
+from greenroom.transport.listener import UNSENT_BYTES_MAX
 from greenroom.transport.ports import RELAY_MARK, NoLimits, RelayTarget
 
 KEY = bytes(range(32))
@@ -36,7 +36,6 @@ UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 )
-STREAMS = st.lists(st.binary(min_size=1, max_size=200), max_size=8)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -303,7 +302,7 @@ async def test_a_connection_to_a_room_that_is_just_moving_waits_for_its_new_node
         shards.note_owner(0, 2, 10)
         shards.end_leaving([0])
         await until(lambda: bool(found))
-        assert found[0] == RelayTarget(2, "127.0.0.1", pair.here.port.port)
+        assert found[0] == RelayTarget(2, "127.0.0.1", pair.here.port.port, room)
 
 
 # The first line.
@@ -402,62 +401,67 @@ async def test_a_server_that_is_alone_knows_no_such_line() -> None:
 # The bytes.
 
 
-@given(up=STREAMS, down=STREAMS, first=st.binary(min_size=1, max_size=100))
-def test_every_byte_arrives_in_order(up: list[bytes], down: list[bytes], first: bytes) -> None:
-    async def run() -> None:
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        ours, theirs = memory_stream_pair()
-        client = trio.SocketStream(trio.socket.from_stdlib_socket(far))
-        got_up, got_down = bytearray(), bytearray()
+class Steps(trio.abc.Instrument):
+    """Counts how often the tasks of connections have run."""
 
-        async def owner() -> None:
-            for part in down:
-                await theirs.send_all(part)
-            while len(got_up) < len(first) + sum(map(len, up)):
-                got_up.extend(bytes(await theirs.receive_some(7)))
-            await theirs.aclose()
+    def __init__(self) -> None:
+        self.count = 0
 
-        async def play() -> None:
-            for part in up:
-                await client.send_all(part)
-            async for piece in client:
-                got_down.extend(piece)
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task.name.endswith("._serve") or "relaying" in task.name
 
-        with near:
+
+async def test_bytes_that_pass_wake_no_task_of_their_connection() -> None:
+    """Tasks that are woken run before the rooms have their turns, and keep them waiting."""
+    async with open_pair() as pair, pair.dial(0) as ada, pair.there.connected(1) as bob:
+        await ada.expect("connected")
+        await bob.say("hello")
+        await bob.expect("sent")
+        await ada.expect("receive")
+        steps = Steps()
+        trio.lowlevel.add_instrument(steps)
+        for number in range(20):
+            await ada.say("there", number)
+            await ada.expect("sent")
+            await bob.expect("receive")
+            await bob.say("back", number)
+            await bob.expect("sent")
+            await ada.expect("receive")
+        trio.lowlevel.remove_instrument(steps)
+        assert steps.count == 0
+
+
+async def test_few_bytes_wait_between_nodes_for_a_client_that_has_ceased_to_read() -> None:
+    async with open_pair() as pair:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            target = RelayTarget(1, "127.0.0.1", listener.getsockname()[1], "0" * 32)
+            connected = (await pair.ingress.relay.connect(target, "127.0.0.5")).socket
+            owner, _ = listener.accept()
+        with connected, owner:
+            owner.setblocking(False)
+            owner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(owner)
-                nursery.start_soon(play)
-                side = ClientSide(near, None)
-                await carry(side, ours, first, stall_seconds_max=5.0, close_seconds_max=5.0)
-                near.shutdown(socket.SHUT_WR)
-        await client.aclose()
-        assert bytes(got_up) == first + b"".join(up)
-        assert bytes(got_down) == b"".join(down)
-
-    trio.run(run)
+                nursery.start_soon(_send_all, owner, 64 << 20)
+                nursery.start_soon(_receive_all, connected, 64 << 20)
+            waiting = 0
+            with suppress(BlockingIOError):
+                while waiting < 64 << 20:
+                    waiting += owner.send(bytes(1_000))
+            assert waiting <= 512 << 10
 
 
-async def test_a_client_that_reads_nothing_is_given_up(autojump_clock: Any) -> None:
-    near, far = socket.socketpair()
-    near.setblocking(False)
-    ours, theirs = memory_stream_pair()
-    with near, far:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(theirs.send_all, bytes(4 << 20))
-            side = ClientSide(near, None)
-            await carry(side, ours, b"x", stall_seconds_max=3.0, close_seconds_max=1.0)
-    assert trio.current_time() >= 3.0
+async def _send_all(connected: socket.socket, size: int) -> None:
+    piece = bytes(64 << 10)
+    while size > 0:
+        await trio.lowlevel.wait_writable(connected)
+        with suppress(BlockingIOError):
+            size -= connected.send(piece)
 
 
-async def test_an_owner_that_takes_nothing_is_given_up(autojump_clock: Any) -> None:
-    near, far = socket.socketpair()
-    near.setblocking(False)
-    ours, _ = memory_stream_pair()
-    ours.send_stream.send_all_hook = trio.sleep_forever
-    with near, far:
-        side = ClientSide(near, None)
-        await carry(side, ours, b"x", stall_seconds_max=3.0, close_seconds_max=1.0)
+async def _receive_all(connected: socket.socket, size: int) -> None:
+    while size > 0:
+        await trio.lowlevel.wait_readable(connected)
+        size -= len(connected.recv(64 << 10))
 
 
 # TLS.

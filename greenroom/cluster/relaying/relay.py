@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
 import trio
@@ -23,13 +23,19 @@ from greenroom.cluster.shard_map import ClusterNode, NoOwner, ShardMap
 from greenroom.http.metrics import Sample
 from greenroom.network.addresses import is_loopback
 from greenroom.network.proxies import plain_address
-from greenroom.transport.ports import NobodyToRelayTo, RelayTarget
+from greenroom.network.sockets import leave_unpaced
+from greenroom.network.tls_codec import TlsBroken, TlsCodec
+from greenroom.transport.ports import NobodyToRelayTo, RelaySide, RelayTarget
 
 _logger = logging.getLogger(__name__)
 
 WAIT_SECONDS_MAX: Final = 5.0
 """How long a connection waits for somebody who serves its room's shard."""
 CONNECT_SECONDS_MAX: Final = 3.0
+RECEIVE_BYTES: Final = 16 << 10
+WAITING_BYTES_MAX: Final = 64 << 10
+"""Bytes from the owner that wait in the kernel, which may double it. By itself it lets megabytes
+wait; then the owner would not see for long that a client does not read."""
 PEERS_MAX: Final = 1_024
 """Addresses of other machines that are remembered."""
 _ROOM_ID_DIGITS: Final = 32
@@ -147,27 +153,31 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         node = self._shards.find_node(node_id)
         if node is None:
             raise NobodyToRelayTo
-        return RelayTarget(node_id, *_address_of(node))
+        return RelayTarget(node_id, *_address_of(node), room_id)
 
-    async def connect(self, target: RelayTarget, address: str) -> trio.abc.Stream:
+    async def connect(self, target: RelayTarget, address: str) -> RelaySide:
         """See `Relay`."""
-        stream: trio.abc.Stream | None = None
+        connected: socket.socket | None = None
         try:
             with trio.fail_after(CONNECT_SECONDS_MAX):
-                stream = await trio.open_tcp_stream(target.host, target.port)
-                if self._certificate is not None:
-                    stream = await _secure(stream, self._certificate())
-                await stream.send_all(self._lines.write(target.node_id, address))
-        except (OSError, trio.TooSlowError, trio.BrokenResourceError, _WrongCertificate) as error:
+                connected = await _connect(target)
+                line = self._lines.write(target.node_id, address)
+                if self._certificate is None:
+                    tls = None
+                else:
+                    tls = await _shake_hands(connected, target.host, self._certificate())
+                    line = tls.encrypt(line)
+                await _send_all(connected, line)
+        except (OSError, trio.TooSlowError, TlsBroken, _WrongCertificate) as error:
             self._failed += 1
             _logger.warning("cannot relay to node %d: %r", target.node_id, error)
-            await _close(stream)
+            _close(connected)
             raise NobodyToRelayTo from error
         except BaseException:
-            await _close(stream)
+            _close(connected)
             raise
         self.relayed += 1
-        return stream
+        return RelaySide(connected, tls)
 
     async def _wait_until_gone(self, room_id: str) -> bool:
         """Wait while a room of ours is being handed over; return whether it is gone then.
@@ -204,26 +214,50 @@ class _WrongCertificate(Exception):
     """The other node shows another certificate than ours."""
 
 
-async def _secure(stream: trio.abc.Stream, certificate: bytes) -> trio.abc.Stream:
-    """Return TLS over a stream whose other end has the same certificate as we.
+async def _connect(target: RelayTarget) -> socket.socket:
+    """Return a non-blocking connection."""
+    stream = await trio.open_tcp_stream(target.host, target.port)
+    connected = socket.socket(fileno=stream.socket.detach())
+    connected.setblocking(False)
+    leave_unpaced(connected)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING_BYTES_MAX)
+    return connected
+
+
+async def _shake_hands(connected: socket.socket, host: str, certificate: bytes) -> TlsCodec:
+    """Return TLS over a connection whose other end has the same certificate as we.
 
     Raises:
-        BrokenResourceError: TLS cannot be agreed on.
+        OSError: the connection is lost.
+        TlsBroken: TLS cannot be agreed on.
         _WrongCertificate: it has another.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # the certificate itself is compared
-    secured = trio.SSLStream(stream, context, https_compatible=True)
-    await secured.do_handshake()
-    if secured.getpeercert(binary_form=True) != certificate:
-        await _close(secured)
+    codec = TlsCodec(context, host)
+    is_done, out = codec.shake_hands(b"")
+    while True:
+        await _send_all(connected, out)
+        if is_done:
+            break
+        await trio.lowlevel.wait_readable(connected)
+        received = connected.recv(RECEIVE_BYTES)
+        if not received:
+            raise ConnectionResetError("closed during the TLS handshake")
+        is_done, out = codec.shake_hands(received)
+    if codec.peer_certificate != certificate:
         raise _WrongCertificate("it shows another TLS certificate than this node has")
-    return secured
+    return codec
 
 
-async def _close(stream: trio.abc.Stream | None) -> None:
-    """Close a stream at once."""
-    if stream is not None:
-        with trio.CancelScope(shield=True), suppress(trio.BrokenResourceError):
-            await trio.aclose_forcefully(stream)
+async def _send_all(connected: socket.socket, data: bytes) -> None:
+    """Send bytes over a non-blocking connection."""
+    while data:
+        await trio.lowlevel.wait_writable(connected)
+        data = data[connected.send(data) :]
+
+
+def _close(connected: socket.socket | None) -> None:
+    if connected is not None:
+        connected.close()

@@ -1,5 +1,9 @@
 """Carries the bytes of a connection whose room is on another node, there and back, unread.
 
+The port's `Reader` reads for both sides in a turn of their room, and what came is sent on at once.
+So passing bytes on wakes no task, and relayed rooms and those of this node wait in one queue. The
+longer it is, the more is passed on at a time.
+
 At most `RECEIVE_BYTES` of each direction are held. Whoever does not read is waited for as long as
 a client that does not read a large message; then both connections end. Everything else is the
 owner's: pings, limits, the end.
@@ -7,69 +11,25 @@ owner's: pings, limits, the end.
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
 import trio
 
-from greenroom.network.tls_codec import TlsBroken, TlsCodec
+from greenroom.network.tls_codec import TlsBroken
+from greenroom.transport.ports import RelaySide
+from greenroom.transport.reader import MORE, Reader
 
 RECEIVE_BYTES: Final = 64 << 10
-_GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
-
-
-class ClientSide:
-    """A client's connection as a stream."""
-
-    def __init__(self, connected: socket.socket, tls: TlsCodec | None) -> None:
-        """Read and write a non-blocking socket, through TLS if that is spoken."""
-        self._socket = connected
-        self._tls = tls
-
-    async def receive_some(self) -> bytes:
-        """Return the bytes that came next, empty at the end.
-
-        Raises:
-            ClosedResourceError: the socket has been closed.
-        """
-        while True:
-            await trio.lowlevel.wait_readable(self._socket)
-            try:
-                data = self._socket.recv(RECEIVE_BYTES)
-                if not data or self._tls is None:
-                    return data
-                plain = self._tls.decrypt(data)
-            except (BlockingIOError, InterruptedError):
-                continue
-            except (OSError, TlsBroken):
-                return b""
-            if plain:
-                return plain
-
-    async def send_all(self, data: bytes) -> None:
-        """Send bytes.
-
-        Raises:
-            BrokenResourceError: the client is gone.
-            ClosedResourceError: the socket has been closed.
-        """
-        try:
-            left = memoryview(data if self._tls is None else self._tls.encrypt(data))
-            while left:
-                try:
-                    left = left[self._socket.send(left) :]
-                except (BlockingIOError, InterruptedError):
-                    await trio.lowlevel.wait_writable(self._socket)
-        except (OSError, TlsBroken):
-            raise trio.BrokenResourceError from None
+Rest = bytes | memoryview
 
 
 async def carry(
-    client: ClientSide,
-    owner: trio.abc.Stream,
+    client: RelaySide,
+    owner: RelaySide,
     first: bytes,
+    reader: Reader,
+    room: str,
     *,
     stall_seconds_max: float,
     close_seconds_max: float,
@@ -80,42 +40,76 @@ async def carry(
         client: the client's connection.
         owner: the connection to the node that has the room.
         first: what goes to that node before anything else.
+        reader: reads for both.
+        room: in whose turn they are read.
         stall_seconds_max: for how long either side may read nothing.
         close_seconds_max: for how long the owner may still answer a client that has ended.
 
     Cancellation leaves both connections open.
     """
+    up, down = (_Way(*sides, reader, room) for sides in ((client, owner), (owner, client)))
 
     async def upstream() -> None:
-        await _copy(client.receive_some, owner.send_all, stall_seconds_max)
+        await up.run(stall_seconds_max, first)
         nursery.cancel_scope.deadline = trio.current_time() + close_seconds_max
 
-    async def downstream() -> None:
-        await _copy(owner.receive_some, client.send_all, stall_seconds_max)
-        nursery.cancel_scope.cancel()
-
-    if not await _send(owner.send_all, first, stall_seconds_max):
-        return
     async with trio.open_nursery() as nursery:
         nursery.start_soon(upstream)
-        nursery.start_soon(downstream)
+        await down.run(stall_seconds_max)
+        nursery.cancel_scope.cancel()
 
 
-async def _copy(
-    receive: Callable[[], Awaitable[bytes | bytearray]],
-    send: Callable[[bytes], Awaitable[None]],
-    stall_seconds_max: float,
-) -> None:
-    """Pass bytes on until there are no more, or nobody takes them."""
-    with suppress(*_GONE):
-        while data := await receive():
-            if not await _send(send, bytes(data), stall_seconds_max):
-                return
+class _Way:
+    """One direction. What the sink does not take at once is waited for, and nothing read before."""
 
+    __slots__ = ("_is_over", "_reader", "_rest", "_room", "_sink", "_source")
 
-async def _send(send: Callable[[bytes], Awaitable[None]], data: bytes, seconds_max: float) -> bool:
-    """Send bytes; return whether they were taken in time."""
-    with trio.move_on_after(seconds_max), suppress(*_GONE):
-        await send(data)
-        return True
-    return False
+    def __init__(self, source: RelaySide, sink: RelaySide, reader: Reader, room: str) -> None:
+        self._source = source
+        self._sink = sink
+        self._reader = reader
+        self._room = room
+        self._rest: Rest = b""
+        self._is_over = False
+
+    async def run(self, stall_seconds_max: float, first: bytes = b"") -> None:
+        """Pass `first` on, and then what comes, until nothing more does or nobody takes it."""
+        with suppress(OSError, TlsBroken, trio.TooSlowError, trio.ClosedResourceError):
+            self._send(first)
+            while not self._is_over:
+                while self._rest:
+                    with trio.fail_after(stall_seconds_max):
+                        await trio.lowlevel.wait_writable(self._sink.socket)
+                    self._send_rest()
+                await self._reader.read(self._source.socket, self._room, self._take)
+
+    def _take(self, now: float) -> float | None:  # noqa: ARG002
+        """See `Take`."""
+        source = self._source
+        try:
+            data = source.socket.recv(RECEIVE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return 0.0
+        has_more = len(data) == RECEIVE_BYTES
+        if not data:
+            self._is_over = True
+            return None
+        self._send(data if source.tls is None else source.tls.decrypt(data))
+        if self._rest:
+            return None
+        return MORE if has_more else 0.0
+
+    def _send(self, data: bytes) -> None:
+        tls = self._sink.tls
+        if data:
+            self._rest = data if tls is None else tls.encrypt(data)
+            self._send_rest()
+
+    def _send_rest(self) -> None:
+        """Send what the kernel takes now."""
+        rest = self._rest
+        try:
+            sent = self._sink.socket.send(rest)
+        except (BlockingIOError, InterruptedError):
+            return
+        self._rest = b"" if sent == len(rest) else memoryview(rest)[sent:]
