@@ -134,7 +134,7 @@ async def test_who_is_offline_and_finds_the_plan_full_is_told_so():
         token = await stage.token(1)
         await stage.arena.world.players.get_ref(stage.player_id(1)).ask(LogOut())
         owner = stage.arena.world.ledger.get_game_usage(stage.arena.game.game_id).owner
-        owner.limits = PlanLimits(players_online_max=1)
+        owner.change_limits(PlanLimits(players_online_max=1))
         async with stage.dial(token) as client:
             assert await client.closed() == (1013, TooManyPlayersOnline.text)
 

@@ -40,8 +40,8 @@ class OwnerUsage:
         """Start with nothing used."""
         self.owner_id = owner_id
         self.limits = self.allowed = limits
-        """What the whole plan allows. `allowed` is what may be used here: the same, or this node's
-        shares of it."""
+        """The limits of the whole plan, and those that count here: the same, or this node's shares
+        of them."""
         self._shares: OwnerShares | None = None
         self.spread_games = 0
         """Games that live in several partitions."""

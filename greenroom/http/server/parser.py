@@ -149,7 +149,6 @@ class RequestParser:
         "_header_bytes_max",
         "_is_repeated",
         "_known",
-        "_last",
         "_last_head",
         "_lines",
         "_parser",
@@ -161,6 +160,7 @@ class RequestParser:
         "_target",
         "_too_large",
         "expects_continue",
+        "head",
         "headers",
         "http_1_0",
         "in_message",
@@ -177,6 +177,8 @@ class RequestParser:
     """The query as it came."""
     headers: dict[str, str]
     """Names in lower case; a header given twice joined with `, `. Not to be changed."""
+    head: Head | None
+    """That of the request just returned; None if it would be read anew."""
     keep_alive: bool
     """True if the client will send another request after this one."""
     http_1_0: bool
@@ -213,7 +215,7 @@ class RequestParser:
         self.headers = {}
         self._known = known
         self._last_head = b""
-        self._last: Head | None = None
+        self.head = None
         self._begin()
 
     def _begin(self) -> None:
@@ -234,11 +236,6 @@ class RequestParser:
         if not parts:
             return b""
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    @property
-    def head(self) -> Head | None:
-        """The head of the request just returned, None if it would be read anew."""
-        return self._last
 
     @property
     def held_bytes(self) -> int:
@@ -325,7 +322,7 @@ class RequestParser:
         if self._head:
             head = self._head = self._head + piece
         else:
-            last = self._last
+            last = self.head
             if last is not None and piece == self._last_head:
                 return self._repeat(last)
             known = self._known.find(piece)
@@ -378,7 +375,7 @@ class RequestParser:
 
     def _take_over(self, data: bytes, head: Head) -> None:
         """Let the fields say what a head meant that came over another connection."""
-        self._last_head, self._last = data, head
+        self._last_head, self.head = data, head
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers = head.headers
         self.keep_alive, self.http_1_0 = head.keep_alive, head.http_1_0
@@ -457,7 +454,7 @@ class RequestParser:
         event = REQUEST if self._complete else NEED_DATA
         if "content-length" in headers or "transfer-encoding" in headers:
             event = self._judge_framing()
-        self._last = None
+        self.head = None
         is_repeatable = self._complete or (self._remaining > 0 and not self.expects_continue)
         if is_repeatable and event is not TOO_LARGE:
             self._remember()
@@ -467,7 +464,7 @@ class RequestParser:
     def _remember(self) -> None:
         """Keep what the head meant, for those that are its equals."""
         self._last_head = self._head
-        self._last = Head(
+        self.head = Head(
             self.method,
             self.path,
             self.query,
@@ -476,7 +473,7 @@ class RequestParser:
             self.http_1_0,
             self._remaining,
         )
-        self._known.remember(self._head, self._last)
+        self._known.remember(self._head, self.head)
 
     def _judge_framing(self) -> ParserEvent:
         """Find out how the body ends, and whether it is too large before it has come."""
