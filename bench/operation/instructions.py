@@ -2,7 +2,8 @@
 
 Processor time scatters by several per cent on a busy machine. The number of instructions does not:
 it hardly depends on what else runs. So it shows what a change costs, down to one per cent. What
-it does not show are waits for memory and the kernel's share.
+it does not show are waits for memory and the kernel's share. Loads that have a rate need a quiet
+machine all the same: else fewer of their calls and messages arrive together.
 
 The server runs under callgrind, which makes it some 50 times slower, and its clocks are slowed as
 much (`slow_clock.py`). So loads that are a fiftieth of those of other scenarios keep it as busy.
@@ -178,7 +179,8 @@ def report(found: Mapping[str, Costs], others: Sequence[str]) -> list[str]:
         "",
         "The server's own process is counted, without its Postgres and without the kernel. Ratios",
         "are those of medians; in brackets, all rounds against all. Below 1 is cheaper here. Other",
-        "work on the machine hardly changes these figures.",
+        "work on the machine hardly changes these figures. Loads that have a rate (`mixed`,",
+        "`relay`, `arenas`) need a quiet one: else fewer calls and messages arrive together.",
     ]
 
 

@@ -37,7 +37,7 @@ def measure(run: Run) -> str:
     ]
     lines = [
         f"{ROOMS:,} rooms of {seed.ROOM_MEMBERS}, restored: the server's resident memory less that",
-        f"of the same server without them, {spread(without)} MiB with",
+        f"of the same server without them. That is {spread(without)} MiB with",
         f"{ROOMS * seed.ROOM_MEMBERS:,} players online.",
         "",
         f"| kept updates of {seed.UPDATE_BYTES} B | bytes a room | KiB a room |",
