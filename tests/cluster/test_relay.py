@@ -17,6 +17,7 @@ from http_kit import exchange
 from hypothesis import given
 from hypothesis import strategies as st
 from realtime_kit import SECONDS_MAX, Client, RealtimeKit, dial, open_stage
+from socket_bytes import receive_bytes, send_zeros
 from trio.testing import wait_all_tasks_blocked
 from waiting import until
 
@@ -441,27 +442,13 @@ async def test_few_bytes_wait_between_nodes_for_a_client_that_has_ceased_to_read
             owner.setblocking(False)
             owner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_send_all, owner, 64 << 20)
-                nursery.start_soon(_receive_all, connected, 64 << 20)
+                nursery.start_soon(send_zeros, owner, 64 << 20)
+                nursery.start_soon(receive_bytes, connected, 64 << 20)
             waiting = 0
             with suppress(BlockingIOError):
                 while waiting < 64 << 20:
                     waiting += owner.send(bytes(1_000))
             assert waiting <= 512 << 10
-
-
-async def _send_all(connected: socket.socket, size: int) -> None:
-    piece = bytes(64 << 10)
-    while size > 0:
-        await trio.lowlevel.wait_writable(connected)
-        with suppress(BlockingIOError):
-            size -= connected.send(piece)
-
-
-async def _receive_all(connected: socket.socket, size: int) -> None:
-    while size > 0:
-        await trio.lowlevel.wait_readable(connected)
-        size -= len(connected.recv(64 << 10))
 
 
 # TLS.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from socket_bytes import receive_bytes, send_zeros
 
 from greenroom.network.sender import Sender
 from greenroom.transport.arrival.relaying import carry
@@ -56,20 +57,6 @@ def _stream(end: socket.socket) -> trio.SocketStream:
     return trio.SocketStream(trio.socket.from_stdlib_socket(end))
 
 
-async def _send_all(connected: socket.socket, size: int) -> None:
-    piece = bytes(64 << 10)
-    while size > 0:
-        await trio.lowlevel.wait_writable(connected)
-        with suppress(BlockingIOError):
-            size -= connected.send(piece)
-
-
-async def _receive_all(connected: socket.socket, size: int) -> None:
-    while size > 0:
-        await trio.lowlevel.wait_readable(connected)
-        size -= len(connected.recv(64 << 10))
-
-
 @given(up=STREAMS, down=STREAMS, first=st.binary(min_size=1, max_size=100))
 def test_every_byte_arrives_in_order(up: list[bytes], down: list[bytes], first: bytes) -> None:
     got_up, got_down = bytearray(), bytearray()
@@ -104,17 +91,17 @@ async def test_what_one_side_takes_slowly_arrives_whole() -> None:
     with closing(Carried()) as carried:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(carried.carry, b"x")
-            nursery.start_soon(_send_all, carried.client, size)
-            nursery.start_soon(_send_all, carried.owner, size)
-            nursery.start_soon(_receive_all, carried.client, size)
-            await _receive_all(carried.owner, size + 1)
+            nursery.start_soon(send_zeros, carried.client, size)
+            nursery.start_soon(send_zeros, carried.owner, size)
+            nursery.start_soon(receive_bytes, carried.client, size)
+            await receive_bytes(carried.owner, size + 1)
             carried.owner.shutdown(socket.SHUT_WR)
 
 
 async def test_a_client_that_reads_nothing_is_given_up(autojump_clock: Any) -> None:
     with closing(Carried()) as carried:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_send_all, carried.owner, 4 << 20)
+            nursery.start_soon(send_zeros, carried.owner, 4 << 20)
             await carried.carry(b"x", stall=3.0, close=1.0)
             nursery.cancel_scope.cancel()
     assert trio.current_time() >= 3.0
