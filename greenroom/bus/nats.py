@@ -33,7 +33,7 @@ from greenroom.bus.nats_protocol import (
     encode_publish,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer, NatsServers
-from greenroom.bus.pass_sender import PassSender
+from greenroom.network.pass_sender import PassSender
 
 _logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from greenroom.bus.pass_sender import PassSender
+from greenroom.network.pass_sender import PassSender
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 
 RECEIVE_BYTES_MAX: Final = 64 << 10

@@ -48,7 +48,7 @@ HARNESS = "released: tests of studios' behaviours call them"
 
 GIVEN = (
     Kept("actors/services/job_tasks.py", "task_spawned", TRIO),
-    Kept("bus/pass_sender.py", "before_io_wait", TRIO),
+    Kept("network/pass_sender.py", "before_io_wait", TRIO),
     Kept("cluster/lease_guard.py", "after_io_wait", TRIO),
     Kept("http/overload/cpu_shares.py", "after_task_step", TRIO),
     Kept("http/overload/pass_budget.py", "after_io_wait before_io_wait", TRIO),

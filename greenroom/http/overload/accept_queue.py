@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 from greenroom.http.overload.pass_budget import PassBudget, do_nothing
-from greenroom.network.sender import Sender
+from greenroom.network.pass_sender import PassSender
 
 HAS_EPOLL = hasattr(select, "epoll")
 ARRIVALS_A_LOOK_MAX = 512
@@ -77,7 +77,7 @@ class QueuedConnection:
 class AcceptQueue:
     """Watches the plain sockets of a server. Bounded by its connections."""
 
-    def __init__(self, pace: PassBudget, sender: Sender) -> None:
+    def __init__(self, pace: PassBudget, sender: PassSender) -> None:
         """Watch none; there must be an epoll.
 
         Args:
@@ -112,13 +112,13 @@ class AcceptQueue:
     async def run(self) -> None:
         """Watch the queued connections until cancelled, and look at them twice in each pass."""
         pace = self._pace
-        pace.take_up, pace.hand_out = self._look, self._sender.flush
+        pace.take_up = self._look
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 self._look()
         finally:
-            pace.take_up = pace.hand_out = do_nothing
+            pace.take_up = do_nothing
 
     def _look(self) -> None:
         """Deal with what has arrived: wake who waits for it, or refuse it."""

@@ -14,7 +14,8 @@ first. The others are refused only when there are too many of them alone. None o
 the places that are left for them: what it has of a pass is less than what is free.
 
 Latency is then the number of passes that a call takes, times their length. So what arrives is taken
-up as a pass begins, and answers leave as it ends: by tasks of their own that would be two more.
+up as a pass begins, and answers leave as it ends (`PassSender`): by tasks of their own that would be
+two more.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 def do_nothing() -> None:
-    """Do nothing: the default of the hooks."""
+    """Do nothing: the default of the hook."""
 
 
 class PassBudget(trio.abc.Instrument):
@@ -144,8 +145,6 @@ class PassBudget(trio.abc.Instrument):
         self.take_up: Callable[[], None] = do_nothing
         """Called at the beginning of a pass while the server is behind: wakes tasks for what has
         arrived, so that this pass runs them, not the next. Must not block or raise."""
-        self.hand_out: Callable[[], None] = do_nothing
-        """Called at the end of such a pass: sends what it has answered; likewise."""
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note the beginning of a pass."""
@@ -171,7 +170,7 @@ class PassBudget(trio.abc.Instrument):
         if shares is not None and (is_behind or now >= self._look_at or shares.is_counting):
             self._look(shares, now)
         if is_behind:
-            self._call(self.take_up)
+            self._take_up()
 
     def _look(self, shares: CpuShares, now: float) -> None:
         """Begin or cease to count what addresses use, and to let them take turns."""
@@ -215,8 +214,6 @@ class PassBudget(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note the end of a pass."""
-        if self.is_behind:
-            self._call(self.hand_out)
         now = self._monotonic()
         seconds = now - self._began
         if seconds < SLOW_PASS_SECONDS:
@@ -236,16 +233,16 @@ class PassBudget(trio.abc.Instrument):
         if self._long_since == math.inf:
             self._long_since = now  # one pass alone is no reason, however long
 
-    def _call(self, hook: Callable[[], None]) -> None:
-        """Call one of the hooks; stop calling it after a bug in it.
+    def _take_up(self) -> None:
+        """Call the hook; stop calling it after a bug in it.
 
         Trio would drop the whole instrument, and the server would stay behind for ever.
         """
         try:
-            hook()
+            self.take_up()
         except Exception:  # noqa: BLE001 - whatever it is, it must not take the instrument along
             _log.exception("what arrives is taken up more slowly from now on")
-            self.take_up = self.hand_out = do_nothing
+            self.take_up = do_nothing
 
     def _aim(self, seconds: float) -> None:
         """Let the next pass take up more or less than this one, which took `seconds`."""

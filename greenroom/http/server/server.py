@@ -35,7 +35,7 @@ from greenroom.network.addresses import address_key
 from greenroom.network.connection_counts import Occupancy
 from greenroom.network.listeners import Listeners, OwnListeners
 from greenroom.network.pieces import Pieces
-from greenroom.network.sender import Sender
+from greenroom.network.pass_sender import PassSender
 from greenroom.network.tls import TlsContext
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class HttpServer:
         self._tls = tls
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
-        self._sender = Sender()
+        self._sender = PassSender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
         self._others = others
@@ -184,7 +184,7 @@ class HttpServer:
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as helpers:
                 helpers.start_soon(self._reaper.run)
-                helpers.start_soon(self._sender.run)
+                await helpers.start(self._sender.run)  # before the pace, which counts it, too
                 helpers.start_soon(self._turns.run)
                 if self._arrivals is not None:
                     helpers.start_soon(self._arrivals.run)

@@ -19,7 +19,7 @@ import trio
 from greenroom.http.overload.accept_queue import AcceptQueue, QueuedConnection
 from greenroom.http.overload.body_memory import Unsent
 from greenroom.http.overload.turns import AddressTurns
-from greenroom.network.sender import Sender
+from greenroom.network.pass_sender import PassSender
 
 RECEIVE_BYTES = 1 << 16
 UNSENT_BYTES_MIN = 4 << 10
@@ -96,7 +96,7 @@ class SocketWire:
     """A plain TCP connection; checkpoints in `receive`, and in `send` only when it must wait.
 
     What was posted and does not fit into the kernel's buffer is overdue: until a task of the
-    `Sender` has sent it, nothing is read and nothing more is sent.
+    `PassSender` has sent it, nothing is read and nothing more is sent.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class SocketWire:
     )
 
     def __init__(
-        self, connected: socket.socket, sender: Sender, arrivals: AcceptQueue | None = None
+        self, connected: socket.socket, sender: PassSender, arrivals: AcceptQueue | None = None
     ) -> None:
         """Own a non-blocking connected socket.
 

@@ -25,7 +25,7 @@ from greenroom.http.server.parser import RequestParser
 from greenroom.http.server.reaper import READING, Reaper
 from greenroom.http.server.wire import SocketWire, StreamWire, Wire
 from greenroom.http.server.writer import AnswerWriter
-from greenroom.network.sender import Sender
+from greenroom.network.pass_sender import PassSender
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
@@ -66,7 +66,7 @@ class Served:
             near, far = socket.socketpair()
             near.setblocking(False)
             self.client = trio.SocketStream(trio.socket.from_stdlib_socket(far))
-            self.wire = SocketWire(near, Sender())
+            self.wire = SocketWire(near, PassSender())
         else:
             self.client, self.server = _pair(lockstep=lockstep)
             self.wire = StreamWire(self.server)

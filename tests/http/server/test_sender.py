@@ -11,22 +11,22 @@ import trio
 import trio.testing
 
 from greenroom.http.server.wire import ConnectionLost, SocketWire
-from greenroom.network.sender import Sender
+from greenroom.network.pass_sender import PassSender
 
 LARGE = bytes(range(256)) * 8192
 
 
 @asynccontextmanager
-async def posting() -> AsyncIterator[tuple[SocketWire, trio.SocketStream, Sender]]:
+async def posting() -> AsyncIterator[tuple[SocketWire, trio.SocketStream, PassSender]]:
     """A wire, the client at its other end, and the sender that runs."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    sender = Sender()
+    sender = PassSender()
     wire = SocketWire(ours, sender)
     client = trio.SocketStream(trio.socket.from_stdlib_socket(theirs))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(sender.run)
+        await nursery.start(sender.run)
         with trio.fail_after(20):
             yield wire, client, sender
         nursery.cancel_scope.cancel()
@@ -61,6 +61,60 @@ async def test_what_many_tasks_post_in_one_pass_is_sent_by_one_flush_afterwards(
         assert flushed == []
         await trio.testing.wait_all_tasks_blocked()
         assert flushed == [0, 1, 2]
+
+
+async def test_a_wire_that_raises_keeps_no_other_from_being_flushed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flushed: list[bool] = []
+
+    class Fine:
+        def flush(self) -> bool:
+            flushed.append(True)
+            return True
+
+        async def send_rest(self) -> None:
+            raise AssertionError
+
+    class Broken(Fine):
+        def flush(self) -> bool:
+            raise ZeroDivisionError
+
+    async with posting() as (_, _, sender):
+        for count in (1, 2):
+            sender.add(Broken())
+            sender.add(Fine())
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(flushed) == count
+    assert [record.exc_text is not None for record in caplog.records] == [True, True]
+
+
+async def test_what_is_posted_leaves_in_the_pass_in_which_it_was_posted():
+    class Passes(trio.abc.Instrument):
+        count = 0
+
+        def after_io_wait(self, timeout: float) -> None:
+            self.count += 1
+
+    class Noting:
+        seen = 0
+
+        def flush(self) -> bool:
+            self.seen = passes.count
+            return True
+
+        async def send_rest(self) -> None:
+            raise AssertionError
+
+    passes, noting = Passes(), Noting()
+    async with posting() as (_, _, sender):
+        trio.lowlevel.add_instrument(passes)
+        await trio.lowlevel.checkpoint()
+        posted = passes.count
+        sender.add(noting)
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.remove_instrument(passes)
+    assert noting.seen == posted > 0
 
 
 async def test_posts_and_sends_arrive_in_their_order():
