@@ -27,8 +27,8 @@ from greenroom.bus.nats_protocol import (
     encode_subscribe,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer
-from greenroom.network.pass_sender import PassSender
 from greenroom.bus.wire import RECEIVE_BYTES_MAX, BusWire
+from greenroom.network.pass_sender import PassSender
 from greenroom.network.sockets import leave_unpaced
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 

@@ -27,8 +27,8 @@ from greenroom.bus.bus import BusUnusable, NobodyThere, OffBus, TooBusy
 from greenroom.bus.envelope import Seals
 from greenroom.bus.exchange import Exchange
 from greenroom.bus.frames import FRAME_BYTES_MAX
-from greenroom.network.pass_sender import PassSender
 from greenroom.bus.wire import BusWire
+from greenroom.network.pass_sender import PassSender
 from greenroom.network.sockets import accept_forever
 from greenroom.network.unix_paths import socket_address
 

@@ -440,6 +440,7 @@ class BodyDecoder(Generic[BodyT]):
             (field, field.name, f"{field.name}_json" if field.is_document else None)
             for field in self._fields
         ]
+        self._has_documents = any(field.is_document for field in self._fields)
         names = [name for _, *both in self._plan for name in both if name is not None]
         self._members = MembersDecoder(names)
 
@@ -449,7 +450,13 @@ class BodyDecoder(Generic[BodyT]):
         Raises:
             InvalidBody: the body, or one of its fields, does not fit.
         """
-        return finish(self.decode_in_steps(data))
+        if self._has_documents:
+            return finish(self.decode_in_steps(data))
+        members, values = self._members.decode(data), dict[str, Any]()
+        for field, name, _ in self._plan:
+            raw = getattr(members, name)
+            self._put(values, field, None if raw is None else field.read_raw(raw))
+        return self._body(**values)
 
     def decode_in_steps(self, data: bytes) -> Steps[BodyT]:
         """Do the same in steps, for large bodies."""

@@ -23,13 +23,21 @@ LOG_BYTES_MAX: Final = 64 << 10
 """Bytes of the data of these; beyond either limit the oldest is dropped, and is a gap."""
 
 
+Resume = tuple[str, int]
+"""The id of a connection, and how many messages a member says that they got on it."""
+
+
 class Attendance:
     """A member who is connected, or was."""
 
-    __slots__ = ("connection_id", "count", "parted_at")
+    __slots__ = ("connection_id", "count", "parted_at", "resumed")
 
     def __init__(
-        self, connection_id: str = "", count: int = 0, parted_at: int | None = None
+        self,
+        connection_id: str = "",
+        count: int = 0,
+        parted_at: int | None = None,
+        resumed: Resume | None = None,
     ) -> None:
         """Begin with what is known of the member's last connection."""
         self.connection_id = connection_id
@@ -38,6 +46,9 @@ class Attendance:
         """Messages for the member since that connection began, less those that it sent them."""
         self.parted_at = parted_at
         """The count when they were asked to come back; None if they were not."""
+        self.resumed = resumed
+        """What their last connection has resumed, if nothing was missing. A client that never heard
+        of that connection asks for the same again."""
 
     def count_received(self, received: int) -> int:
         """Return how many of the counted messages a member has.
@@ -110,12 +121,18 @@ class Audience:
 
         Args:
             player_id: the member, who has a place.
-            connection_id: the id of what they say was their last connection.
+            connection_id: the id of what they say was their last connection. It may be the one
+                before, if they never heard of the last.
             received: how many messages they got on it.
         """
         place = self.places[player_id]
-        received = place.count_received(received)
-        if not connection_id or connection_id != place.connection_id or received > place.count:
+        if (connection_id, received) == place.resumed:
+            received = 0
+        elif connection_id and connection_id == place.connection_id:
+            received = place.count_received(received)
+        else:
+            return Replay((), None)
+        if received > place.count:
             return Replay((), None)
         wanted = place.count - received
         kept = [k.message for k in self.log or () if _is_for(k, player_id)] if wanted else []
@@ -151,6 +168,7 @@ class _PackedAudience(msgspec.Struct, array_like=True):
     log: list[_PackedKept]
     sequence: int
     streams: dict[str, int]
+    resumed: dict[int, Resume] = {}
 
 
 _decode: Final = msgspec.msgpack.Decoder(list[_PackedAudience]).decode
@@ -200,7 +218,8 @@ def _pack(room_id: str, audience: Audience) -> bytes:
         for kept in audience.log or ()
     ]
     places = {i: (p.connection_id, p.count, p.parted_at) for i, p in audience.places.items()}
-    packed = _PackedAudience(room_id, places, log, audience.sequence, audience.streams)
+    resumed = {i: p.resumed for i, p in audience.places.items() if p.resumed is not None}
+    packed = _PackedAudience(room_id, places, log, audience.sequence, audience.streams, resumed)
     return msgspec.msgpack.encode(packed)
 
 
@@ -220,7 +239,9 @@ def unpack(piece: bytes, sender: Sender, log_bytes_max: int) -> list[tuple[str, 
 
 def _unpack(packed: _PackedAudience, sender: Sender, log_bytes_max: int) -> Audience:
     audience = Audience(sender)
-    audience.places = {i: Attendance(*place) for i, place in packed.places.items()}
+    audience.places = {
+        i: Attendance(*place, packed.resumed.get(i)) for i, place in packed.places.items()
+    }
     audience.sequence, audience.streams = packed.sequence, packed.streams
     for kept in packed.log:
         if not 0 <= kept.kind < len(_KINDS):

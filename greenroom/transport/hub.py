@@ -104,6 +104,7 @@ class Hub:
         replay = None if resume is None else audience.replay(player_id, *resume)
         place.connection_id, place.parted_at = link.connection_id, None
         place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
+        place.resumed = resume if replay is not None and replay.missed == 0 else None
         audience.fanout.connect(player_id, link)
         return replay
 

@@ -16,7 +16,13 @@ from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.room.messages import ActionResult
 from greenroom.actors.room.ports import Happened, Message, Receive, Settled
 from greenroom.network.sender import Sender
-from greenroom.transport.audience import LOG_BYTES_MAX, Audience, pack, unpack
+from greenroom.transport.audience import (
+    LOG_BYTES_MAX,
+    LOG_MESSAGES_MAX,
+    Audience,
+    pack,
+    unpack,
+)
 from greenroom.transport.hub import Hub
 from greenroom.transport.messages import encode_moved
 
@@ -106,6 +112,49 @@ def test_the_event_that_asks_to_come_back_counts_for_whoever_got_it(has_event: b
     replay = there.attach(ROOMS[0], 1, FakeLink("and again"), ("again", 2))
     assert replay is not None
     assert replay.messages == (said(b"4"),)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize("lost", [1, 3])
+def test_whoever_never_heard_of_a_connection_resumes_the_one_before(lost: int, moves: bool) -> None:
+    hub = Hub()
+    hub.attach(ROOMS[0], 1, FakeLink("one"), None)
+    for number in (1, 2, 3):
+        hub.push(ROOMS[0], [1], said(b"%d" % number))
+    for number in range(4, 4 + lost):
+        replay = hub.attach(ROOMS[0], 1, FakeLink(f"lost {number}"), ("one", 2))
+        assert replay is not None
+        assert len(replay.messages) == number - 3
+        hub.push(ROOMS[0], [1], said(b"%d" % number))
+    if moves:
+        (piece,) = hub.export(ROOMS, MIB)
+        hub = Hub()
+        hub.adopt(piece)
+    replay = hub.attach(ROOMS[0], 1, FakeLink("here"), ("one", 2))
+    assert replay is not None
+    assert replay.messages == tuple(said(b"%d" % number) for number in range(3, 4 + lost))
+    assert replay.missed == 0
+    hub.push(ROOMS[0], [1], said(b"9"))
+    replay = hub.attach(ROOMS[0], 1, FakeLink("again"), ("here", len(replay.messages)))
+    assert replay is not None
+    assert (replay.messages, replay.missed) == ((said(b"9"),), 0)
+    for elsewhere in (("one", 2), ("one", 1), ("lost 4", 0)):
+        replay = hub.attach(ROOMS[0], 1, FakeLink("stranger"), elsewhere)
+        assert replay is not None
+        assert (replay.messages, replay.missed) == ((), None)
+
+
+def test_the_connection_before_is_not_resumed_if_something_was_missing() -> None:
+    hub = Hub()
+    hub.attach(ROOMS[0], 1, FakeLink("one"), None)
+    for number in range(LOG_MESSAGES_MAX + 5):
+        hub.push(ROOMS[0], [1], said(b"%d" % number))
+    replay = hub.attach(ROOMS[0], 1, FakeLink("lost"), ("one", 0))
+    assert replay is not None
+    assert (len(replay.messages), replay.missed) == (LOG_MESSAGES_MAX, 5)
+    replay = hub.attach(ROOMS[0], 1, FakeLink("here"), ("one", 0))
+    assert replay is not None
+    assert (replay.messages, replay.missed) == ((), None)
 
 
 def test_members_are_asked_to_come_back_and_heard_out() -> None:

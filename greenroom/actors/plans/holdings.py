@@ -72,10 +72,11 @@ class Holding(Piece):
 
     def grow(self, more_bytes: Mapping[int, int]) -> None:
         """Count so much more, or less, of these players; for who knows that the rest has stayed."""
-        if any(map(self._is_new, more_bytes)):
+        changed = {player_id: more for player_id, more in more_bytes.items() if more}
+        if any(map(self._is_new, changed)):
             self.weigh()
             return
-        for player_id, more in more_bytes.items():
+        for player_id, more in changed.items():
             piece = self._brought.get(player_id, self)
             piece.resize(piece.size + more)
 

@@ -165,14 +165,15 @@ class PlayerActor(Actor[PlayerRole]):
             self._uncount()
 
     def _enter(self, player: Player) -> None:
-        self._piece = self._index.begin_counting(player.player_id, player.game_id, self._address)
+        usage = self._find_usage(player.game_id)
+        self._piece = self._index.begin_counting(player.player_id, usage, self._address)
         self._piece.resize(held_bytes(player))
         self._index.add_token(player.token_hash, player.player_id)
         self._index.note_stats(player)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
             self._index.mark_online(player.player_id, self._clock.monotonic(), now)
-            self._count(player.game_id)
+            self._count(usage)
         else:
             self._index.mark_offline(player.player_id)
 
@@ -215,13 +216,14 @@ class PlayerActor(Actor[PlayerRole]):
         Raises:
             PlayersRefused: there is no space, or not for this address.
         """
-        self._find_usage(player.game_id).check_player(address)
+        usage = self._find_usage(player.game_id)
+        usage.check_player(address)
         assert self._piece is not None
         share = share_key(address)
         self._piece.admit_move(share, part_for(len(player.player_data)))
         self._piece.move(share)
         self._address = address
-        self._count(player.game_id)
+        self._count(usage)
 
     def _learn(self, address: str) -> None:
         """Count an online player for the address of this call: a restart forgets addresses."""
@@ -255,10 +257,10 @@ class PlayerActor(Actor[PlayerRole]):
         """Return what the player's game uses of its owner's plan."""
         return self._index.ledger.get_game_usage(game_id)
 
-    def _count(self, game_id: int) -> None:
+    def _count(self, usage: GameUsage) -> None:
         """Count the player among those online."""
-        self._online_in = self._find_usage(game_id)
-        self._online_in.count_online(self._address)
+        self._online_in = usage
+        usage.count_online(self._address)
 
     def _uncount(self) -> None:
         """Count the player no longer, if they were counted."""
@@ -278,7 +280,7 @@ class PlayerActor(Actor[PlayerRole]):
         usage.check_storage(size, command.address, now)
         held = new_bytes(command.player_name, command.player_data)
         document_bytes = len(command.player_data)
-        self._index.admit_new(command.game_id, held, document_bytes, command.address)
+        self._index.admit_new(usage.owner, held, document_bytes, command.address)
         usage.count_stored_from(command.address, size)
         return Changed(None, rules.decide_register(command, now))
 

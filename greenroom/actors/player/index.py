@@ -11,8 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
 from greenroom.actors.plans.address_counts import share_key
-from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.ledger import GameUsage, Ledger
 from greenroom.actors.plans.memory import Memory, Piece
+from greenroom.actors.plans.owner_usage import OwnerUsage
 from greenroom.actors.plans.refusals import PlayersHoldTooMuch
 from greenroom.actors.player.memory import held_bytes, part_for
 from greenroom.actors.player.messages import Player
@@ -141,13 +142,14 @@ class PlayerIndex:
         Raises:
             PlayersHoldTooMuch: there is no space.
         """
-        self.admit_new(player.game_id, held_bytes(player), len(player.player_data), address)
+        owner = self.ledger.get_game_usage(player.game_id).owner
+        self.admit_new(owner, held_bytes(player), len(player.player_data), address)
 
-    def admit_new(self, game_id: int, held: int, document_bytes: int, address: str) -> None:
+    def admit_new(self, owner: OwnerUsage, held: int, document_bytes: int, address: str) -> None:
         """Check that there is space for a player who has no record yet.
 
         Args:
-            game_id: the player's game.
+            owner: the owner of their game.
             held: what they are to hold in memory, in bytes.
             document_bytes: the size of their document.
             address: as for `admit`.
@@ -155,13 +157,12 @@ class PlayerIndex:
         Raises:
             PlayersHoldTooMuch: there is no space.
         """
-        owner = self.ledger.get_game_usage(game_id).owner
         self.memory.check(owner, share_key(address), held, part_for(document_bytes))
 
-    def begin_counting(self, player_id: int, game_id: int, address: str) -> Piece:
+    def begin_counting(self, player_id: int, game: GameUsage, address: str) -> Piece:
         """Begin to count what an active player holds, for the address of the client."""
         self.stop_counting(player_id)
-        piece = Piece(self.memory, self.ledger.get_game_usage(game_id), share_key(address))
+        piece = Piece(self.memory, game, share_key(address))
         self._pieces[player_id] = piece
         return piece
 

@@ -191,10 +191,11 @@ class RoomActor(Actor[RoomRole]):
             rules.apply(self._room, happened)
             if self._holding is not None:
                 self._holding.weigh()
-        assert event.sequence == self._room.version, "an entry is missing, or comes twice"
-        assert len(self._room.members) <= self._room.max_players, "a seat too many"
+        room = self._room
+        assert event.sequence == room.version, "an entry is missing, or comes twice"
+        assert len(room.members) <= room.max_players, "a seat too many"
         self._index.note_changed((event.key,))
-        if not isinstance(happened, _QUIET) and (left := self._show(self._room)):
+        if not isinstance(happened, _QUIET) and (left := self._show(room)):
             self.put_off += (partial(self._index.free, event.key, left),)
 
     def _hold(self, room: Room) -> None:
@@ -238,17 +239,16 @@ class RoomActor(Actor[RoomRole]):
 
     def _reply_with(self, reply: Reply, events: Iterable[RoomEvent]) -> Changed[Reply]:
         """Return the reply with the journal entries of the events."""
-        version = 0 if self._state is None else self._state.version
-        if self._state is None:
+        state = self._state
+        if state is None:
             (created,) = events
             assert isinstance(created, RoomCreated)
             return Changed(reply, codec.entry(created.room_id, 1, created, self._shard))
-        room_id, shard = self._state.room_id, self._shard
+        room_id, shard = state.room_id, self._shard
         happened = tuple(events)
-        numbered = enumerate(happened, version + 1)
+        numbered = enumerate(happened, state.version + 1)
         entries = (codec.entry(room_id, n, event, shard) for n, event in numbered)
-        realtime = self._state.realtime
-        follow = follow_up(self._connections, self._state, happened) if realtime else None
+        follow = follow_up(self._connections, state, happened) if state.realtime else None
         return Changed(reply, *entries, once_durable=follow)
 
     def _check_member(self, player_id: int, refusal: type[Refused]) -> Room:

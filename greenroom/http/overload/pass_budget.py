@@ -14,8 +14,8 @@ first. The others are refused only when there are too many of them alone. None o
 the places that are left for them: what it has of a pass is less than what is free.
 
 Latency is then the number of passes that a call takes, times their length. So what arrives is taken
-up as a pass begins, and answers leave as it ends (`PassSender`): by tasks of their own that would be
-two more.
+up as a pass begins, and answers leave as it ends (`PassSender`). Done by tasks of their own, that
+would be two passes more.
 """
 
 from __future__ import annotations

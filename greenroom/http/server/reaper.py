@@ -7,7 +7,7 @@ nothing to read, and a second more or less makes no difference to these limits.
 from __future__ import annotations
 
 import time
-from enum import Enum
+from enum import IntEnum
 from typing import Final, Protocol
 
 import trio
@@ -20,7 +20,7 @@ TICK_SECONDS_MAX = 1.0
 _TICKS_A_LIMIT = 4
 
 
-class Phase(Enum):
+class Phase(IntEnum):
     """The activities of a connection; each has its limit of time."""
 
     IDLE = 0

@@ -34,8 +34,8 @@ from greenroom.http.site.front import Front, Routes
 from greenroom.network.addresses import address_key
 from greenroom.network.connection_counts import Occupancy
 from greenroom.network.listeners import Listeners, OwnListeners
-from greenroom.network.pieces import Pieces
 from greenroom.network.pass_sender import PassSender
+from greenroom.network.pieces import Pieces
 from greenroom.network.tls import TlsContext
 
 if TYPE_CHECKING:
