@@ -38,13 +38,14 @@ class Sender:
         self._slow: list[Flushable] = []
         """The wires whose clients did not take everything."""
         self._task: trio.lowlevel.Task | None = None
+        self.is_held = False
+        """Whoever adds wires now will call `flush` before they wait, so the task sleeps on."""
 
     def add(self, wire: Flushable) -> None:
         """Flush a wire in the next pass in which `run` runs."""
         self._wires.append(wire)
-        task, self._task = self._task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
+        if not self.is_held:
+            self._wake()
 
     def flush(self) -> None:
         """Flush all wires now, those included that are added meanwhile."""
@@ -53,6 +54,13 @@ class Sender:
             for wire in wires:
                 if not wire.flush():
                     self._slow.append(wire)
+        if self._slow:
+            self._wake()
+
+    def _wake(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
 
     async def run(self) -> None:
         """Flush until cancelled. A task of its own sends what a slow client leaves over."""

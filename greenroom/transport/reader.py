@@ -240,7 +240,11 @@ class Reader:
                     began = self._clock()
                 room = self._numbered.get(number)  # it may be another by now, which does no harm
                 if room is not None:
-                    self._serve(room, trio.current_time())
+                    self._sender.is_held = True
+                    try:
+                        self._serve(room, trio.current_time())
+                    finally:
+                        self._sender.is_held = False
                     self._sender.flush()
 
     def _serve(self, room: _Room, now: float) -> None:
