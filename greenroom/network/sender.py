@@ -39,7 +39,7 @@ class Sender:
         """The wires whose clients did not take everything."""
         self._task: trio.lowlevel.Task | None = None
         self.is_held = False
-        """Whoever adds wires now will call `flush` before they wait, so the task sleeps on."""
+        """The task sleeps on, for who adds wires now will call `flush` before they wait."""
 
     def add(self, wire: Flushable) -> None:
         """Flush a wire in the next pass in which `run` runs."""

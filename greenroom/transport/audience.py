@@ -47,8 +47,8 @@ class Attendance:
         self.parted_at = parted_at
         """The count when they were asked to come back; None if they were not."""
         self.resumed = resumed
-        """What their last connection has resumed, if nothing was missing. A client that never heard
-        of that connection asks for the same again."""
+        """The connection that their last one has resumed, if nothing was missing. A client that
+        never heard of the last one asks for the same again."""
 
     def count_received(self, received: int) -> int:
         """Return how many of the counted messages a member has.
