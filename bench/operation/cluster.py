@@ -3,6 +3,7 @@
 - **answers**: one process, two servers apart, and two workers, with eight games, half of them on
   each (`answers.py`). Nothing is pinned: the generator shares the cores with the server.
 - **hop**: the same calls at the worker that has the game, and at the other one.
+- **hop-floor**: the least that a hop costs in Python on trio (`hop_floor.py`).
 - **gaps**: a game's worker is killed, stopped or drained (`departures.py`).
 - **messages**: realtime rooms whose worker is drained (`departures.py`).
 - **restarts**: three workers are restarted one after the other (`departures.py`).
@@ -22,6 +23,7 @@ import answers
 import comparison
 import crew
 import departures
+import endpoints
 import nats_failover
 import processes
 from comparison import CPU, WALL, Aim
@@ -44,6 +46,7 @@ AIMS = (
     Aim(TWO, CPU, 0.95, "connections handed on"),
     Aim(STAYING, CPU, 0.8, "every second call passed on"),
 )
+FLOORS = ("api/floor.py", "api/hop_floor.py")
 ALONE_SECONDS_MAX = 3
 """How long the latency with one connection is measured at most."""
 
@@ -57,6 +60,7 @@ def measure(run: Run) -> str:
     parts = {
         "answers": measure_answers,
         "hop": measure_hop,
+        "hop-floor": measure_hop_floor,
         "gaps": departures.measure_gaps,
         "messages": departures.measure_messages,
         "restarts": departures.measure_restarts,
@@ -158,6 +162,29 @@ def hop_row(
         return processes.request(run.program, target, *arguments, *timed)
 
     return {way: measure(*each) for way, each in ways.items()}
+
+
+def measure_hop_floor(run: Run) -> str:
+    """Measure a fixed answer of one process, and one that comes from another process."""
+    costs: dict[str, list[float]] = {script: [] for script in FLOORS}
+    for number in range(1, run.rounds + 1):
+        run.say(f"round {number} of {run.rounds}: the floor of a hop")
+        for script, found in costs.items():
+            with processes.floor(script) as target:
+                calls = dict(answers.calls(target.url))
+                timed = answers.for_seconds(run.seconds)
+                row = processes.request(run.program, target, *calls[endpoints.GET], *timed)
+            found.append(row["cpu_pct"]["server"] * 1e4 / row["rps"])
+    local, passed_on = costs.values()
+    hops = [there - here for here, there in zip(local, passed_on, strict=True)]
+    return "\n".join(
+        (
+            f"The floor: a fixed answer takes {spread(local, '.1f')} µs of CPU in one process",
+            f"(`{FLOORS[0]}`). If another process answers, both take",
+            f"{spread(passed_on, '.1f')} µs (`{FLOORS[1]}`). They check, await, count and bound",
+            f"nothing. So a hop in Python on trio costs {spread(hops, '.1f')} µs at least.",
+        )
+    )
 
 
 def us_a_call(row: processes.Row, node: ListedNode) -> float:
