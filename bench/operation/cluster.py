@@ -171,10 +171,13 @@ def measure_hop_floor(run: Run) -> str:
         run.say(f"round {number} of {run.rounds}: the floor of a hop")
         for script, found in costs.items():
             with processes.floor(script) as target:
+                below = processes.children(target.pid)
+                target.others = {f"below{place}": pid for place, pid in enumerate(below)}
                 calls = dict(answers.calls(target.url))
                 timed = answers.for_seconds(run.seconds)
                 row = processes.request(run.program, target, *calls[endpoints.GET], *timed)
-            found.append(row["cpu_pct"]["server"] * 1e4 / row["rps"])
+            used = sum(row["cpu_pct"][name] for name in ("server", *target.others))
+            found.append(used * 1e4 / row["rps"])
     local, passed_on = costs.values()
     hops = [there - here for here, there in zip(local, passed_on, strict=True)]
     return "\n".join(

@@ -240,11 +240,14 @@ def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> No
 
 def move(pid: int, core: int) -> None:
     """Move a process and all its present children to a core; later ones inherit it."""
-    children = subprocess.run(
-        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
-    )
-    for each in [pid, *map(int, children.stdout.split())]:
+    for each in (pid, *children(pid)):
         os.sched_setaffinity(each, {core})
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has begun."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(each) for each in found.stdout.split()]
 
 
 def build_loadgen() -> Path:
