@@ -12,6 +12,7 @@ import gc
 import json
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 
 import trio
 from httptools import HttpRequestParser
@@ -68,8 +69,8 @@ async def serve(connection: socket.socket) -> None:
                 parsed.begin()
 
 
-async def main(port: int) -> None:
-    """Listen on loopback."""
+async def listen(port: int, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
+    """Listen on loopback, print where, and serve each connection in a task of its own."""
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         listener.setblocking(False)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -87,6 +88,6 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     try:
-        trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+        trio.run(listen, int(sys.argv[1]) if len(sys.argv) > 1 else 0, serve)
     except KeyboardInterrupt:
         sys.exit(0)

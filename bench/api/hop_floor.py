@@ -10,19 +10,32 @@ checked, awaited, counted or bounded, and what comes together goes together.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import socket
 import struct
 import sys
+from functools import partial
 
 import trio
-from floor import ANSWER, Parsed
+from floor import ANSWER, Parsed, listen
 from httptools import HttpRequestParser
 
 HEAD = struct.Struct(">II")
 """The length of what follows, and the number of the connection."""
 RECEIVE_BYTES = 256 << 10
+
+
+def split(held: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
+    """Return the frames that are whole, each with its connection, and the rest."""
+    found, start = list[tuple[int, bytes]](), 0
+    while len(held) - start >= HEAD.size:
+        length, number = HEAD.unpack_from(held, start)
+        begin = start + HEAD.size
+        if len(held) < begin + length:
+            break
+        start = begin + length
+        found.append((number, held[begin:start]))
+    return found, held[start:]
 
 
 class Passing(trio.abc.Instrument):
@@ -43,21 +56,14 @@ class Passing(trio.abc.Instrument):
         held = b""
         while True:
             await trio.lowlevel.wait_readable(self.other)
-            held += self.other.recv(RECEIVE_BYTES)
-            start = 0
-            while len(held) - start >= HEAD.size:
-                length, number = HEAD.unpack_from(held, start)
-                begin = start + HEAD.size
-                if len(held) < begin + length:
-                    break
-                start = begin + length
+            found, held = split(held + self.other.recv(RECEIVE_BYTES))
+            for number, message in found:
                 client = self.clients.get(number)
                 if client is not None:
-                    client.send(held[begin:start])
-            held = held[start:]
+                    client.send(message)
 
 
-async def serve(connection: socket.socket, passing: Passing) -> None:
+async def serve(passing: Passing, connection: socket.socket) -> None:
     """Pass on every request of a connection."""
     parsed = Parsed()
     parser = HttpRequestParser(parsed)
@@ -80,21 +86,12 @@ async def serve(connection: socket.socket, passing: Passing) -> None:
 
 
 async def front(port: int, other: socket.socket) -> None:
-    """Listen on loopback."""
+    """Serve clients."""
     passing = Passing(other)
-    with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
-        listener.setblocking(False)
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        print(json.dumps({"url": address}), flush=True)
-        trio.lowlevel.add_instrument(passing)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(passing.hand_back)
-            while True:
-                await trio.lowlevel.wait_readable(listener)
-                connection, _ = listener.accept()
-                connection.setblocking(False)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                nursery.start_soon(serve, connection, passing)
+    trio.lowlevel.add_instrument(passing)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(passing.hand_back)
+        await listen(port, partial(serve, passing))
 
 
 async def answer(other: socket.socket) -> None:
@@ -105,16 +102,8 @@ async def answer(other: socket.socket) -> None:
         received = other.recv(RECEIVE_BYTES)
         if not received:
             return
-        held += received
-        start, answers = 0, list[bytes]()
-        while len(held) - start >= HEAD.size:
-            length, number = HEAD.unpack_from(held, start)
-            if len(held) < start + HEAD.size + length:
-                break
-            start += HEAD.size + length
-            answers.append(HEAD.pack(len(ANSWER), number) + ANSWER)
-        held = held[start:]
-        other.send(b"".join(answers))
+        found, held = split(held + received)
+        other.send(b"".join(HEAD.pack(len(ANSWER), number) + ANSWER for number, _ in found))
 
 
 def main(port: int) -> None:

@@ -170,7 +170,7 @@ class PassBudget(trio.abc.Instrument):
         if shares is not None and (is_behind or now >= self._look_at or shares.is_counting):
             self._look(shares, now)
         if is_behind:
-            self._take_up()
+            self._call_hook()
 
     def _look(self, shares: CpuShares, now: float) -> None:
         """Begin or cease to count what addresses use, and to let them take turns."""
@@ -233,7 +233,7 @@ class PassBudget(trio.abc.Instrument):
         if self._long_since == math.inf:
             self._long_since = now  # one pass alone is no reason, however long
 
-    def _take_up(self) -> None:
+    def _call_hook(self) -> None:
         """Call the hook; stop calling it after a bug in it.
 
         Trio would drop the whole instrument, and the server would stay behind for ever.
