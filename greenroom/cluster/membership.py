@@ -231,7 +231,7 @@ class Membership:
         """
         if not self._shards.is_whole or self._opening.list_pending():
             return False
-        owners = set(self._shards.list_owners().values()) - {self._shards.node_id}
+        owners = self._shards.list_owning_nodes() - {self._shards.node_id}
         return all(map(self._is_alive, owners))
 
     # The lease, and looking.
@@ -391,7 +391,7 @@ class Membership:
     def _find_ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
         living = {self._shards.node_id, *(row.node_id for row in self._list_others())}
-        return sorted(set(self._shards.list_owners().values()) - living)
+        return sorted(self._shards.list_owning_nodes() - living)
 
     def _take_over(self, dead: int, *, proven: bool, has_ended: bool = False) -> None:
         """Take our share of the shards of a dead node; who comes second gets none.

@@ -111,6 +111,10 @@ class ShardMap(Generic[AnyNode]):
         """Return the node of each shard that has one, gone or not."""
         return {s: o.node_id for s, o in self._owners.items() if o.node_id is not None}
 
+    def list_owning_nodes(self) -> set[int]:
+        """Return the nodes that have shards, gone or not."""
+        return set(self._counts)
+
     def list_shards_of(self, node_id: int) -> list[int]:
         """Return the shards of a node, in order."""
         return sorted(s for s, owner in self._owners.items() if owner.node_id == node_id)

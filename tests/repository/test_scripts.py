@@ -49,10 +49,12 @@ def checkout() -> Iterator[Path]:
 
 def start(checkout: Path, name: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     variables = {"GREENROOM_PYTHON": base_python()} | variables
+    # pip is linked into each environment: below a prefix it would be compiled for each anew
+    given = {k: v for k, v in os.environ.items() if k != "PYTHONPYCACHEPREFIX"}
     return subprocess.Popen(
         [checkout / "scripts" / name, *arguments],
         cwd=checkout.parent,
-        env=os.environ | variables,
+        env=given | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -7,7 +7,9 @@ node passes its gate: a paused node does nothing, and its guard looks before it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from random import Random
 
 import msgspec
@@ -92,12 +94,11 @@ class Database:
         self._epoch += 1
         return self._epoch
 
-    def look(self) -> Look:
+    def look(self, seen: Mapping[int, tuple[int, int]]) -> Look:
+        """Return what there is to see, less the owners that were seen before."""
         rows = tuple(row.seen(self.now()) for row in self.nodes.values() if row.ended_at is None)
-        owners = {
-            shard: ShardOwner(node_id or None, epoch)
-            for shard, (node_id, epoch) in self.owners.items()
-        }
+        changed = [] if self.owners == seen else sorted(self.owners.items() - seen.items())
+        owners = {shard: ShardOwner(node_id or None, epoch) for shard, (node_id, epoch) in changed}
         return Look(rows, owners, self.now())
 
     def fence(self, node_id: int) -> StoredNode:
@@ -130,10 +131,14 @@ class MemoryRecords:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._database = node.cluster.database
+        self._seen: dict[int, tuple[int, int]] = {}
 
     async def look(self) -> Look:
         await self._node.reach_database()
-        return self._database.look()
+        look = self._database.look(self._seen)
+        if look.owners:
+            self._seen = dict(self._database.owners)
+        return look
 
     async def renew(self) -> bool:
         await self._node.reach_database()
@@ -526,18 +531,15 @@ class Cluster:
         """Return whether it is so."""
         opened: dict[int, int] = {}
         for node in self.living():
-            for shard in range(SHARDS):
-                if node.shards.is_mine(shard):
-                    assert shard not in opened, f"shard {shard} is open at two nodes"
-                    opened[shard] = node.node_id
+            mine = dict.fromkeys(filter(node.shards.is_mine, range(SHARDS)), node.node_id)
+            twice = opened.keys() & mine.keys()
+            assert not twice, f"shards {twice} are open at two nodes"
+            opened |= mine
         owners = {shard: node_id for shard, (node_id, _) in self.database.owners.items()}
         agreed = all(node.shards.list_owners() == owners for node in self.living())
         return opened == owners and agreed
 
     def shares(self) -> dict[int, int]:
         """Return how many shards each node has in the database."""
-        found = dict.fromkeys(self.nodes, 0)
-        for node_id, _ in self.database.owners.values():
-            if node_id != NOBODY:
-                found[node_id] += 1
-        return found
+        counts = Counter(map(itemgetter(0), self.database.owners.values()))
+        return {node_id: counts[node_id] for node_id in self.nodes}

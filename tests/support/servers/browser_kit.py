@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import http.server
 import itertools
 import json
@@ -133,16 +134,26 @@ class Browser:
         self._numbers = itertools.count(1)
         self._answers: dict[int, trio.MemorySendChannel[Any]] = {}
         self._pages: dict[str, Page] = {}
+        self._profiles: list[str] = []
 
     async def new_page(self) -> Page:
         """Open a tab with storage of its own."""
-        context = (await self.call("Target.createBrowserContext"))["browserContextId"]
+        # the browser forgets it, pages and all, when the connection ends in whatever way
+        made = await self.call("Target.createBrowserContext", {"disposeOnDetach": True})
+        context = made["browserContextId"]
+        self._profiles.append(context)
         where = {"url": "about:blank", "browserContextId": context}
         target = (await self.call("Target.createTarget", where))["targetId"]
         attached = await self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
         session_id: str = attached["sessionId"]
         page = self._pages[session_id] = Page(self, session_id)
         return page
+
+    async def close_pages(self) -> None:
+        """Close all tabs, and forget what they have stored."""
+        while self._profiles:
+            where = {"browserContextId": self._profiles.pop()}
+            await self.call("Target.disposeBrowserContext", where)
 
     async def call(
         self, method: str, parameters: Mapping[str, Any] = {}, session_id: str | None = None
@@ -168,46 +179,75 @@ class Browser:
                 page.note(message["method"], message["params"])
 
 
+class _Process:
+    """A browser with a profile that was empty when it started."""
+
+    def __init__(self) -> None:
+        assert FOUND is not None
+        self.profile = Path(tempfile.mkdtemp(prefix="greenroom-browser-"))
+        with (self.profile / "browser.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [FOUND, *FLAGS, f"--user-data-dir={self.profile}", "about:blank"],
+                stdout=log,
+                stderr=log,
+            )
+        atexit.register(self.stop)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    async def find_devtools(self) -> str:
+        """Return where the browser is driven from, once it is up."""
+        written = self.profile / "DevToolsActivePort"
+
+        def is_written() -> bool:
+            assert not self.has_ended, (self.profile / "browser.log").read_text()
+            return written.exists() and written.read_text().count("\n") == 1
+
+        await until(is_written)
+        port, path = written.read_text().split("\n")
+        return f"ws://127.0.0.1:{port}{path}"
+
+    def stop(self) -> None:
+        atexit.unregister(self.stop)
+        self._process.terminate()
+        self._process.wait(20)
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+
+_running: list[_Process] = []
+"""The browser of this process, once a test has wanted one: a start takes seconds."""
+
+
+def _keep_process() -> _Process:
+    """Return the browser that runs, a new one if there is none."""
+    if _running and _running[0].has_ended:
+        _running.pop().stop()
+    if not _running:
+        _running.append(_Process())
+    return _running[0]
+
+
 @asynccontextmanager
 async def open_browser() -> AsyncGenerator[Browser]:
-    """A browser with an empty profile; it lives for SECONDS_MAX at most."""
-    assert FOUND is not None
-    profile = Path(tempfile.mkdtemp(prefix="greenroom-browser-"))
-    log = (profile / "browser.log").open("wb")
-    process = subprocess.Popen(
-        [FOUND, *FLAGS, f"--user-data-dir={profile}", "about:blank"], stdout=log, stderr=log
-    )
-    try:
-        with trio.fail_after(SECONDS_MAX):
-            url = await find_devtools(profile, process)
-            async with (
-                trio_websocket.open_websocket_url(
-                    url, max_message_size=MESSAGE_BYTES_MAX
-                ) as connection,
-                trio.open_nursery() as nursery,
-            ):
-                browser = Browser(connection)
-                nursery.start_soon(browser.listen)
-                yield browser
-                nursery.cancel_scope.cancel()
-    finally:
-        process.terminate()
-        process.wait(20)
-        log.close()
-        shutil.rmtree(profile, ignore_errors=True)
+    """A browser without pages, for SECONDS_MAX at most; it has no page any more afterwards.
 
-
-async def find_devtools(profile: Path, process: subprocess.Popen[bytes]) -> str:
-    """Return where the browser is driven from, once it is up."""
-    written = profile / "DevToolsActivePort"
-
-    def is_written() -> bool:
-        assert process.poll() is None, (profile / "browser.log").read_text()
-        return written.exists() and written.read_text().count("\n") == 1
-
-    await until(is_written)
-    port, path = written.read_text().split("\n")
-    return f"ws://127.0.0.1:{port}{path}"
+    Tests share its process, and nothing else: each page has a profile of its own.
+    """
+    with trio.fail_after(SECONDS_MAX):
+        url = await _keep_process().find_devtools()
+        async with (
+            trio_websocket.open_websocket_url(
+                url, max_message_size=MESSAGE_BYTES_MAX
+            ) as connection,
+            trio.open_nursery() as nursery,
+        ):
+            browser = Browser(connection)
+            nursery.start_soon(browser.listen)
+            yield browser
+            await browser.close_pages()
+            nursery.cancel_scope.cancel()
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
