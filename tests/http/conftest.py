@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final
 
 import pytest
 from conformance import PAGE, rows_of
@@ -52,8 +52,8 @@ def pytest_runtest_teardown(
     """
     done = yield
     if _kind(item) and (nextitem is None or not _kind(nextitem)):
-        info = cast("pytest.Function", item)
-        for definition in info._fixtureinfo.name2fixturedefs["server"]:  # there is no public way
+        info: Any = item  # there is no public way
+        for definition in info._fixtureinfo.name2fixturedefs["server"]:
             if definition.scope == "session":
                 definition.finish(info._request)
     return done
