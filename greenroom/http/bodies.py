@@ -12,6 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -385,6 +386,7 @@ def _strip_optional(annotation: Any) -> Any:
     return annotation
 
 
+@cache
 def body_fields(body: type[Body]) -> tuple[Field, ...]:
     """Return the declared fields in order.
 

@@ -20,7 +20,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar
 
 from greenroom.actors.kernel.errors import Moved, Refused
 from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
@@ -31,7 +31,7 @@ from greenroom.http.auth import AUTHENTICATE, TokenInvalid, is_known, know, vouc
 from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
-from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter, encode_engine
+from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter, encode_engine, type_hints
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     KeyInvalid,
@@ -548,8 +548,7 @@ class Dispatcher:
         """Return an answer whose first page is read, so that its errors are answered."""
         convert = None
         if is_engine:
-            hints = get_type_hints(route.endpoint.reply, include_extras=True)
-            convert = converter(hints[streamed.field])
+            convert = converter(type_hints(route.endpoint.reply)[streamed.field])
 
         def encode(page: Sequence[Any]) -> Awaitable[bytes]:
             steps = encode_engine(page, convert)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -111,8 +111,14 @@ def _list_converter(entry: Any) -> Convert | None:
 
 
 @cache
+def type_hints(struct: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the types of a struct's fields, markers included: evaluated once, as that is slow."""
+    return get_type_hints(struct, include_extras=True)
+
+
+@cache
 def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
-    hints = get_type_hints(struct, include_extras=True)
+    hints = type_hints(struct)
     plan: list[tuple[str, str | None, Convert | None]] = []
     for name in struct.__struct_fields__:
         is_document = holds_document(hints[name])

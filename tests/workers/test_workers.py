@@ -17,7 +17,7 @@ import pytest
 from child_kit import is_alive
 from command_kit import assert_one_sentence, command
 from postgres_kit import PostgresProcess
-from server_kit import Api
+from server_kit import Api, data_directory
 from waiting import block_until
 from workers_kit import Crew, crew
 
@@ -36,6 +36,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 def running(data_dir: Path) -> Iterator[Crew]:
     """A server with two workers on an embedded Postgres."""
     with crew(data_dir, 2, GREENROOM_RATE_LIMIT_FACTOR="1000") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Crew]:
+    """The same for tests that leave it as it is: three processes take seconds to start."""
+    with (
+        data_directory() as directory,
+        crew(directory, 2, GREENROOM_RATE_LIMIT_FACTOR="1000") as server,
+    ):
         yield server
 
 
@@ -77,27 +87,27 @@ def wait_served(api: Api) -> None:
     block_until(lambda: api.call("GET", "/api/game_data.php/game/get").status == 200)
 
 
-def test_any_worker_serves_any_call(running: Crew):
-    games = [running.new_game(f"game {number}") for number in range(6)]
+def test_any_worker_serves_any_call(shared: Crew):
+    games = [shared.new_game(f"game {number}") for number in range(6)]
     for game in games:
-        play(Api(running.address, game), 10)
-    by_node = requests_by_node(running)
+        play(Api(shared.address, game), 10)
+    by_node = requests_by_node(shared)
     assert len(by_node) == 2
     assert min(by_node.values()) >= 10, by_node
-    nodes = running.nodes()
+    nodes = shared.nodes()
     assert sum(node.shards for node in nodes) == 1024
     assert all(node.shards > 300 for node in nodes), nodes
 
 
-def test_each_worker_can_be_reached_by_itself(running: Crew):
-    game = running.new_game()
-    for node in running.nodes():
+def test_each_worker_can_be_reached_by_itself(shared: Crew):
+    game = shared.new_game()
+    for node in shared.nodes():
         assert node.own_http is not None
         url = urlsplit(node.own_http)
         api = Api((url.hostname or "", url.port or 0), game)
-        before = requests_by_node(running).get(node.name, 0)
+        before = requests_by_node(shared).get(node.name, 0)
         play(api, 10)
-        assert requests_by_node(running)[node.name] >= before + 21, node
+        assert requests_by_node(shared)[node.name] >= before + 21, node
 
 
 def test_a_killed_worker_is_started_again_and_its_siblings_go_on(running: Crew):
@@ -190,10 +200,10 @@ def test_a_storm_of_signals_stops_everything_in_order(data_dir: Path, number: si
         assert "Traceback" not in server.log.read_text()
 
 
-def test_a_hangup_has_each_worker_read_its_certificate(running: Crew):
-    os.kill(running.pid, signal.SIGHUP)
-    running.wait_logged("nothing to reload")
-    block_until(lambda: running.log.read_text().count("nothing to reload") == 2)
+def test_a_hangup_has_each_worker_read_its_certificate(shared: Crew):
+    os.kill(shared.pid, signal.SIGHUP)
+    shared.wait_logged("nothing to reload")
+    block_until(lambda: shared.log.read_text().count("nothing to reload") == 2)
 
 
 def test_ports_that_are_taken_or_collide_are_told_in_one_sentence(data_dir: Path):
@@ -223,39 +233,39 @@ def test_no_secret_is_in_any_command_line_or_log(data_dir: Path, postgres_server
         assert (shown["workers"], shown["metrics_token"]) == (2, "***")
 
 
-def test_each_line_of_a_worker_names_its_node(running: Crew):
-    text = running.log.read_text()
+def test_each_line_of_a_worker_names_its_node(shared: Crew):
+    text = shared.log.read_text()
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     nodes = {line["node"] for line in lines if "node" in line}
     host = socket.gethostname()
     assert nodes == {f"{host}-1", f"{host}-2"}
 
 
-def test_commands_find_what_they_name_at_whatever_node(running: Crew):
-    games = [running.new_game(f"game {number}") for number in range(4)]
+def test_commands_find_what_they_name_at_whatever_node(shared: Crew):
+    games = [shared.new_game(f"game {number}") for number in range(4)]
     for game in games:
-        api = Api(running.address, game)
+        api = Api(shared.address, game)
         player_id, token = api.register()
         created = api.call("POST", "/api/game_room.php/create", {"room_name": "here"}, player=token)
         assert created.status == 200, created
         room_id = created.json["room_id"]
-        shown = command("room", "show", room_id, "--json", data_dir=running.data_dir)
+        shown = command("room", "show", room_id, "--json", data_dir=shared.data_dir)
         assert shown.json["game_id"] == game.game_id
-        banned = command("player", "ban", str(player_id), "--json", data_dir=running.data_dir)
+        banned = command("player", "ban", str(player_id), "--json", data_dir=shared.data_dir)
         assert banned.json["player_id"] == player_id, banned.err
         assert api.call("GET", "/api/game_data.php/player/get", player=token).status == 403
-        listed = command("player", "list", str(game.game_id), "--json", data_dir=running.data_dir)
+        listed = command("player", "list", str(game.game_id), "--json", data_dir=shared.data_dir)
         assert [one["player_id"] for one in listed.json["players"]] == [player_id]
-    rooms = command("room", "list", "--json", data_dir=running.data_dir).json
+    rooms = command("room", "list", "--json", data_dir=shared.data_dir).json
     assert len(rooms["rooms"]) == rooms["total"]
-    games_listed = command("game", "list", "--json", data_dir=running.data_dir).json["games"]
+    games_listed = command("game", "list", "--json", data_dir=shared.data_dir).json["games"]
     assert [game["name"] for game in games_listed].count("first-game") == 1
-    acts = command("audit", "--json", data_dir=running.data_dir).json["acts"]
+    acts = command("audit", "--json", data_dir=shared.data_dir).json["acts"]
     assert [act["action"] for act in acts].count("player.ban") == 4
 
 
-def test_the_tree_has_every_worker_and_what_is_below_it(running: Crew):
-    drawn = command("tree", data_dir=running.data_dir).out
+def test_the_tree_has_every_worker_and_what_is_below_it(shared: Crew):
+    drawn = command("tree", data_dir=shared.data_dir).out
     assert drawn.count("worker ") == 2
     assert drawn.count("storage") == 2
     assert "postgres" in drawn
@@ -298,10 +308,10 @@ def test_a_shard_is_moved_where_somebody_wants_it(running: Crew):
         play(api, 3)
 
 
-def test_a_backup_is_made_beside_the_workers_and_a_restore_is_refused(running: Crew):
-    file = running.data_dir / "backup.zip"
-    assert command("backup", str(file), data_dir=running.data_dir).status == 0
-    refused = command("restore", str(file), "--force", data_dir=running.data_dir)
+def test_a_backup_is_made_beside_the_workers_and_a_restore_is_refused(shared: Crew):
+    file = shared.data_dir / "backup.zip"
+    assert command("backup", str(file), data_dir=shared.data_dir).status == 0
+    refused = command("restore", str(file), "--force", data_dir=shared.data_dir)
     assert_one_sentence(refused, "A server runs on")
 
 
@@ -351,8 +361,8 @@ def test_a_refusal_that_one_worker_meets_ends_the_readiness_of_all(
         block_until(lambda: readiness() == [200, 200])
 
 
-def test_doctor_knows_workers(running: Crew):
-    done = command("doctor", "--json", data_dir=running.data_dir, GREENROOM_WORKERS="2")
+def test_doctor_knows_workers(shared: Crew):
+    done = command("doctor", "--json", data_dir=shared.data_dir, GREENROOM_WORKERS="2")
     checks = {check["name"]: check for check in done.json["checks"]}
     assert checks["server"]["status"] == "ok", checks
     assert "2 workers" in checks["server"]["text"]

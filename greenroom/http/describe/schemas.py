@@ -7,14 +7,14 @@ import typing
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from inspect import getdoc
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 from greenroom.contract.fields import AnyValue, Body, Document, Omitted, RawDocument, SentAs, Stats
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.describe.glossary import DESCRIPTIONS
-from greenroom.http.engine_format import DOUBLED, REPLACED, converter, holds_document
+from greenroom.http.engine_format import DOUBLED, REPLACED, converter, holds_document, type_hints
 
 Schema = dict[str, Any]
 
@@ -279,7 +279,7 @@ class ReplySchemas:
         if name in self.components:
             return reference
         self.components[name] = {}  # reserve the name first, in case the struct contains itself
-        hints = get_type_hints(struct, include_extras=True)
+        hints = type_hints(struct)
         properties: Schema = {}
         required: list[str] = []
         for info in msgspec.structs.fields(struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,8 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import PlayerRegistered
 from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query, Row, Statement
-from greenroom.persistence.embedded.account import choose_account
-from greenroom.persistence.embedded.binaries import find_binaries
+from greenroom.persistence.embedded.account import Account, choose_account
+from greenroom.persistence.embedded.binaries import Binaries, find_binaries
 
 
 class PostgresProcess:
@@ -46,12 +48,10 @@ class PostgresProcess:
         self._log = directory / "log"
         if self._account.is_other:
             os.chown(directory, self._account.uid, self._account.gid)
-        initdb = self._account.run(
-            self._binaries.find_program("initdb"),
-            *("-D", str(self._data), "-U", "greenroom", "-E", "UTF8"),
-            *("--locale", "C", "--auth", "trust", "--no-sync"),
+        copied = self._account.run(
+            "cp", "-a", str(_empty(self._account, self._binaries)), str(self._data)
         )
-        assert initdb.returncode == 0, initdb.stderr
+        assert copied.returncode == 0, copied.stderr
 
     def conninfo(self, database: str) -> str:
         return f"host={self.directory} user=greenroom dbname={database}"
@@ -132,6 +132,22 @@ class PostgresProcess:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@cache
+def _empty(account: Account, binaries: Binaries) -> Path:
+    """Return the files of a Postgres with nothing in it, to copy: making them takes longer."""
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-test-", dir=find_memory()))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    if account.is_other:
+        os.chown(directory, account.uid, account.gid)
+    initdb = account.run(
+        binaries.find_program("initdb"),
+        *("-D", str(directory / "data"), "-U", "greenroom", "-E", "UTF8"),
+        *("--locale", "C", "--auth", "trust", "--no-sync"),
+    )
+    assert initdb.returncode == 0, initdb.stderr
+    return directory / "data"
 
 
 def _children(pid: int) -> list[int]:
