@@ -386,13 +386,18 @@ def _strip_optional(annotation: Any) -> Any:
     return annotation
 
 
-@cache
 def body_fields(body: type[Body]) -> tuple[Field, ...]:
     """Return the declared fields in order.
 
     Raises:
         TypeError: a field is of a type no body may have, or is required and has no text for it.
     """
+    return _body_fields(body)
+
+
+@cache
+def _body_fields(body: type[Body]) -> tuple[Field, ...]:
+    """Return the same, read once: the types of fields are evaluated, which is slow."""
     hints = get_type_hints(body, include_extras=True)
     fields: list[Field] = []
     for info in msgspec.structs.fields(body):
