@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path not in counted:
             item.add_marker("no_cover")
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage look through all tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:

@@ -168,6 +168,8 @@ async def test_collections_are_measured_while_the_service_runs():
 def thawed() -> Iterator[None]:
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as conftest.py has it
 
 
 @pytest.mark.usefixtures("thawed")

@@ -80,18 +80,33 @@ def lines_matching(pattern: re.Pattern[str]) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for path in project_files()
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if pattern.search(text := path.read_text(errors="replace"))
+        for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
     ]
 
 
+@cache
+def shape(path: Path) -> tuple[bool, tuple[tuple[str, int, int], ...]]:
+    """Whether a module says what it is; and name, line and length of each function.
+
+    A file is parsed once for both, because that takes longest.
+    """
+    tree = ast.parse(path.read_text())
+    functions = tuple(
+        (node.name, node.lineno, (node.end_lineno or 0) - node.lineno + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return bool(ast.get_docstring(tree)), functions
+
+
 def test_no_function_is_longer_than_seventy_lines() -> None:
     long = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}, {length} lines"
+        f"{path.relative_to(ROOT)}:{line}: {name}, {length} lines"
         for path in python_files()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+        for name, line, length in shape(path)[1]
+        if length > FUNCTION_LINES_MAX
     ]
     assert not long
 
@@ -152,11 +167,7 @@ def test_tests_are_no_packages() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in python_files()
-        if not ast.get_docstring(ast.parse(path.read_text()))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in python_files() if not shape(path)[0]]
     assert not silent
 
 
