@@ -7,6 +7,7 @@ import itertools
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import crossing_pings
 import patient_clock
@@ -77,6 +78,30 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_setup() -> None:
     """Let a test's chance depend on no other test."""
     seeds.seed_everything()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Stop a server of several kinds once the next test has none: workers are never quite idle.
+
+    pytest itself stops it when a test wants one of another kind, or else at the very end.
+    """
+    done = yield
+    kept = _server_of_several_kinds(item)
+    if kept is not None and (nextitem is None or _server_of_several_kinds(nextitem) is not kept):
+        own: Any = item
+        kept.finish(own._request)
+    return done
+
+
+def _server_of_several_kinds(item: pytest.Item) -> pytest.FixtureDef[object] | None:
+    """Return a test's fixture `server` if it is made for many tests, and has parameters."""
+    own: Any = item  # there is no public way
+    info = getattr(own, "_fixtureinfo", None)
+    found = () if info is None else info.name2fixturedefs.get("server", ())
+    return next((one for one in found[-1:] if one.scope == "session" and one.params), None)
 
 
 @pytest.hookimpl(wrapper=True)

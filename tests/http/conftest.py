@@ -8,9 +8,9 @@ each game.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from conformance import PAGE, rows_of
@@ -40,23 +40,6 @@ def server(
     arguments = ("--database-url", new_database(), "--server", kind)
     with run(*arguments, GREENROOM_RATE_LIMIT_FACTOR="1000") as process:
         yield process
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, object, object]:
-    """Stop a server once no test follows that has one: workers are never quite idle.
-
-    pytest itself stops it when a test wants one of another kind, or else at the very end.
-    """
-    done = yield
-    if _kind(item) and (nextitem is None or not _kind(nextitem)):
-        info: Any = item  # there is no public way
-        for definition in info._fixtureinfo.name2fixturedefs["server"]:
-            if definition.scope == "session":
-                definition.finish(info._request)
-    return done
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
