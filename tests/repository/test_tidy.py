@@ -88,7 +88,7 @@ def lines_matching(pattern: re.Pattern[str]) -> list[str]:
 
 @cache
 def shape(path: Path) -> tuple[bool, tuple[tuple[str, int, int], ...]]:
-    """Whether a module says what it is; and name, line and length of each function.
+    """Return whether a module says what it is, and name, line and length of each function.
 
     A file is parsed once for both, because that takes longest.
     """
