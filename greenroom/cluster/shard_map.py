@@ -65,6 +65,8 @@ class ShardMap(Generic[AnyNode]):
         self._rooms: dict[int, Mapping[int, int]] = {}
         """By node, what it has told of its shards; see `note_rooms`."""
         self._when_gone: list[Callable[[int], None]] = []
+        self.version = 0
+        """A number that grows with all news of owners, and of nodes that are gone."""
         self._changed = trio.Event()
         self._waited_for = Counter[int]()
 
@@ -238,7 +240,7 @@ class ShardMap(Generic[AnyNode]):
         self._count(shard, 1)
         self._open.discard(shard)  # also of our own: a new epoch has to be brought up
         self._leaving.discard(shard)
-        self._tell()
+        self._note_change()
         return True
 
     def _count(self, shard: int, change: int) -> None:
@@ -282,7 +284,7 @@ class ShardMap(Generic[AnyNode]):
             self._rooms.pop(node_id, None)
             for act in self._when_gone:
                 act(node_id)
-            self._tell()
+            self._note_change()
 
     def call_when_gone(self, act: Callable[[int], None]) -> None:
         """Call a function once with the id of each node that ends; it must not raise."""
@@ -299,7 +301,7 @@ class ShardMap(Generic[AnyNode]):
                 raise ValueError(f"shard {shard} is another node's")
             self._open.add(shard)
         self._is_suspended = False
-        self._tell()
+        self._note_change()
 
     def begin_leaving(self, shards: Iterable[int]) -> None:
         """Refuse new connections to shards of our own that are being handed over."""
@@ -308,17 +310,22 @@ class ShardMap(Generic[AnyNode]):
     def shut(self, shards: Iterable[int]) -> None:
         """Serve shards no longer; who owns them stays as it is, until there is news."""
         self._open.difference_update(shards)
-        self._tell()
+        self._note_change()
 
     def end_leaving(self, shards: Iterable[int]) -> None:
         """Serve shards again whose hand-over was given up, once they are opened."""
         self._leaving.difference_update(shards)
-        self._tell()
+        self._note_change()
 
     def suspend(self) -> None:
         """Serve nothing: our lease has run out, and others may own our shards by now."""
         self._open.clear()
         self._is_suspended = True
+        self._note_change()
+
+    def _note_change(self) -> None:
+        """Count a change, and tell of it."""
+        self.version += 1
         self._tell()
 
     def _tell(self) -> None:

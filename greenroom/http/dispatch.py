@@ -27,11 +27,11 @@ from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
 from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
-from greenroom.http.auth import AUTHENTICATE, TokenInvalid, is_known, know, vouched_caller
+from greenroom.http.auth import TokenInvalid, is_known, know, vouched_caller
 from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
-from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter, encode_engine, type_hints
+from greenroom.http.engine_format import FORMATS, converter, encode_engine, type_hints
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     KeyInvalid,
@@ -42,22 +42,16 @@ from greenroom.http.errors import (
     is_too_many,
     too_many_requests,
 )
-from greenroom.http.inputs import Query, make_readers
-from greenroom.http.limits import (
-    ANSWER_BYTES_PER_UNIT,
-    WRITING_CLASSES,
-    CallLimits,
-    units_of,
-    units_of_answer,
-)
+from greenroom.http.inputs import Query
+from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, CallLimits, units_of, units_of_answer
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.ports import NOT_HERE, Elsewhere, ForwardedRequest, SentCall, SentOn
 from greenroom.http.request import Answer, Notes, Request
-from greenroom.http.router import Router
+from greenroom.http.router import Route, Router
 from greenroom.http.streams import ReplyStream, Streamed
-from greenroom.http.table import Auth, Endpoint
+from greenroom.http.table import Endpoint
 from greenroom.network.addresses import address_key
 from greenroom.network.pieces import LARGE_BYTES, Pieces
 from greenroom.network.write_shares import COUNTED_BYTES
@@ -72,28 +66,6 @@ SHARE_TRIES: Final = 3
 """How often a call asks for more of a plan that others are spending at the same time."""
 _NOTHING = b"{}"
 """A body for requests that have none."""
-
-
-class Route:
-    """A row of the table, prepared for serving."""
-
-    __slots__ = (
-        *("authenticate", "encoder", "endpoint", "is_players", "limits", "meter", "name"),
-        *("only_reads", "read", "read_in_steps", "writes"),
-    )
-
-    def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
-        """Plan how this endpoint's calls are checked, read, answered and counted."""
-        self.endpoint = endpoint
-        self.name = f"{endpoint.method} {endpoint.path}"
-        self.authenticate = AUTHENTICATE[endpoint.auth]
-        self.is_players = endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
-        self.limits = limits.get_class(endpoint.rate_class_in_force)
-        self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
-        self.only_reads = endpoint.method == "GET" or not self.writes
-        self.read, self.read_in_steps = make_readers(endpoint)
-        self.encoder = ReplyEncoder(endpoint.reply)
-        self.meter = metrics.add_meter(endpoint.method, endpoint.path)
 
 
 class Dispatcher:
@@ -167,6 +139,10 @@ class Dispatcher:
                 return await self._answer_unknown(request, started)
         route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
+        if notes.away is not None and self._elsewhere is not None:
+            way = self._elsewhere.recall_way(request, notes)
+            if way is not None:
+                return await self._answer_like(self._elsewhere, way, request, notes, started)
         entered = self.in_flight.enter(started, key)
         answer: Answer | SentOn
         if entered is None:
@@ -194,9 +170,8 @@ class Dispatcher:
                 if self._elsewhere is None:
                     answer = _answer_nowhere(route)
                 else:
-                    answer = await self._answer_elsewhere(
-                        self._elsewhere, route, request, arguments, key, started, answer
-                    )
+                    call = self._make_call(route, request, arguments, started)
+                    answer = await self._elsewhere.answer(call, answer)
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
             await self._delay_refusal(request, started)
@@ -278,18 +253,30 @@ class Dispatcher:
             logger.exception("%s: its error could not be answered", route.name)
             return internal_server_error()
 
-    def _answer_elsewhere(  # noqa: PLR0917 - what is known of a call
-        self,
-        elsewhere: Elsewhere,
-        route: Route,
-        request: Request,
-        arguments: tuple[str, ...],
-        key: str,
-        now: float,
-        sent_on: SentOn,
-    ) -> Awaitable[Answer]:
-        """Have another node answer; meanwhile the call is none of those under way here."""
-        call = SentCall(
+    async def _answer_like(
+        self, elsewhere: Elsewhere, way: Any, request: Request, notes: Notes, started: float
+    ) -> Answer:
+        """Have the node answer that has answered calls like this one."""
+        route: Route = notes.route
+        retry_seconds = route.limits.admit(notes.address_key, started, units_of(len(request.body)))
+        if retry_seconds:
+            answer = too_many_requests(retry_seconds)
+        else:
+            make_call = partial(self._make_call, route, request, notes.arguments, started)
+            answer = await elsewhere.answer_like(
+                way, request, make_call, only_reads=route.only_reads
+            )
+        route.meter.count(answer.status, self._monotonic() - started)
+        if answer.status == 429:
+            await self._delay_refusal(request, started)
+        return answer
+
+    def _make_call(
+        self, route: Route, request: Request, arguments: tuple[str, ...], now: float
+    ) -> SentCall:
+        """Return a call for another node; meanwhile it is none of those under way here."""
+        key = address_key(request.address)
+        return SentCall(
             request,
             route.is_players,
             route.only_reads,
@@ -301,7 +288,6 @@ class Dispatcher:
                 request.address, None, self._monotonic(), units_of_answer(size)
             ),
         )
-        return elsewhere.answer(call, sent_on)
 
     async def _delay_refusal(self, request: Request, now: float) -> None:
         """Delay a refusal for an address that goes on asking after many refusals.

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, Protocol
 import msgspec
 import trio
 
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 
 
 class Answerer(Protocol):
@@ -81,6 +81,26 @@ class Elsewhere(Protocol):
         Args:
             request: which.
             is_players: see `SentCall`.
+        """
+        ...
+
+    def recall_way(self, request: Request, notes: Notes) -> Any | None:
+        """Return the way that a request has gone whose notes these are, for `answer_like`.
+
+        Return None, and forget it, if it may lead somewhere else by now.
+        """
+        ...
+
+    async def answer_like(
+        self, way: Any, request: Request, make_call: Callable[[], SentCall], *, only_reads: bool
+    ) -> Answer:
+        """Answer a request like one before; result and cancellation are those of `answer`.
+
+        Args:
+            way: what `recall_way` has just returned.
+            request: the request, which has notes.
+            make_call: makes the call of it, which is seldom needed.
+            only_reads: see `SentCall`.
         """
         ...
 

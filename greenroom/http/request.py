@@ -29,7 +29,7 @@ def body_bytes_max_of(path: str, body_bytes_max: int) -> int:
 class Notes:
     """All that requests with one head from one address have in common; see `Request.notes`."""
 
-    __slots__ = ("address_key", "arguments", "known", "route")
+    __slots__ = ("address_key", "arguments", "away", "known", "route")
 
     def __init__(self) -> None:
         """Begin with nothing noted."""
@@ -40,6 +40,8 @@ class Notes:
         self.address_key = ""
         self.known: Any = None
         """The `KnownCaller` of `auth.py` whose tokens it has, None for none."""
+        self.away: Any = None
+        """The `KnownWay` of `forwarding.py`, None if none of them was answered elsewhere."""
 
 
 class Request(msgspec.Struct, gc=False):

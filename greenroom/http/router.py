@@ -5,8 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
+from greenroom.http.auth import AUTHENTICATE
+from greenroom.http.engine_format import ReplyEncoder
+from greenroom.http.inputs import make_readers
+from greenroom.http.limits import WRITING_CLASSES, CallLimits
+from greenroom.http.metrics import Metrics
+from greenroom.http.table import Auth, Endpoint
+
 Row = TypeVar("Row")
 METHODS: Final = ("GET", "POST", "PUT")
+
+
+class Route:
+    """A row of the table, prepared for serving."""
+
+    __slots__ = (
+        *("authenticate", "encoder", "endpoint", "is_players", "limits", "meter", "name"),
+        *("only_reads", "read", "read_in_steps", "writes"),
+    )
+
+    def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
+        """Plan how this endpoint's calls are checked, read, answered and counted."""
+        self.endpoint = endpoint
+        self.name = f"{endpoint.method} {endpoint.path}"
+        self.authenticate = AUTHENTICATE[endpoint.auth]
+        self.is_players = endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
+        self.limits = limits.get_class(endpoint.rate_class_in_force)
+        self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
+        self.only_reads = endpoint.method == "GET" or not self.writes
+        self.read, self.read_in_steps = make_readers(endpoint)
+        self.encoder = ReplyEncoder(endpoint.reply)
+        self.meter = metrics.add_meter(endpoint.method, endpoint.path)
 
 
 class Router(Generic[Row]):

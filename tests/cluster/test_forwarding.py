@@ -13,10 +13,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.tokens import PLAYER_TOKEN, PROJECT_KEY, make_token
 from greenroom.bus.bus import MessageTooLong
-from greenroom.cluster.calls import answering, long_answers, waiting
+from greenroom.cluster.calls import known_calls, long_answers, waiting
 from greenroom.cluster.calls.forwarding import WAIT_SECONDS_MAX
+from greenroom.cluster.calls.messages import ForwardCall, ForwardLike
+from greenroom.cluster.messenger import BegunAsk, BusMessage
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, LimitSettings
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 
 ADDRESS = "203.0.113.7"
 
@@ -97,30 +99,86 @@ async def test_players_and_owners_are_recognized(
     assert cluster.ingress.wire.asked == 2
 
 
-async def test_callers_of_other_nodes_are_known_and_their_notes_are_bounded(
+async def test_calls_that_come_again_are_known_and_bounded(
     autojump_clock: MockClock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "NOTES_MAX", 2)
+    monkeypatch.setattr(known_calls, "CALLS_MAX", 2)
     tokens = [(await cluster.owner.register())[1] for _ in range(3)]
-    notes = cluster.owner.answering._notes
+    known = cluster.owner.answering._known
 
     async def ask(token: str, path: str = "/api/who.php/am/i") -> int:
         return (await cluster.ingress.answer("POST", path, token=token)).status
 
     for token in (tokens[0], tokens[1], tokens[0]):
         assert await ask(token) == 200
-    kept = list(notes.values())
-    assert len(kept) == 2
-    assert await ask(tokens[0]) == 200
-    assert list(notes.values()) == kept
+    kept = list(known._by_number.values())
+    assert [call.number for call in kept] == [1, 2]
     assert await ask(tokens[2]) == 200
-    assert list(notes.values())[:1] == kept[1:]
+    assert list(known._by_number.values())[:1] == kept[1:]
+    assert len(known) == 2
     for refused in ("junk", FOREIGN):
         assert await ask(refused) == 401
-    assert len(notes) == 2
     assert (await cluster.ingress.answer("POST", "/api/echo.php", b"{}", token="x" * 600)).status
-    assert len(notes) == 2
-    assert not any(len(str(common)) > answering.NOTED_CHARACTERS_MAX for common in notes)
+    assert [call.number for call in known._by_number.values()] == [2, 3]
+    cluster.owner.shards.note_gone(cluster.ingress.wire.node_id)
+    assert not len(known)
+
+
+async def test_a_call_like_one_before_is_sent_on_as_its_body_alone(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    _, token = await cluster.owner.register()
+    sent = list[BusMessage]()
+    begin = cluster.ingress.messenger.begin
+
+    def see(node_id: int, message: BusMessage, **limits: float) -> BegunAsk:
+        sent.append(message)
+        return begin(node_id, message, **limits)
+
+    cluster.ingress.messenger.begin = see  # type: ignore[method-assign]
+    who, store = ("POST", "/api/who.php/am/i"), ("PUT", "/api/store.php")
+    assert (await cluster.ingress.answer(*who, token=token)).status == 200  # its key is known now
+    sent.clear()
+    for method, path in (who, store):
+        notes = Notes()
+        for body in (b'{"a": 1}', b'{"a": 2}', b'{"a": 3}'):
+            here = await cluster.owner.answer(method, path, body, token=token)
+            there = await cluster.ingress.answer(method, path, body, token=token, notes=notes)
+            assert shown(there) == shown(here)
+            assert there.answered_by == cluster.owner.wire.node_id
+        whole, *like = sent
+        assert isinstance(whole, ForwardCall)
+        assert [type(message) for message in like] == [ForwardLike] * 2
+        assert [message.body for message in like] == [b'{"a": 2}', b'{"a": 3}']  # type: ignore[attr-defined]
+        sent.clear()
+
+
+async def test_a_call_whose_number_was_forgotten_is_sent_on_whole(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    _, token = await cluster.owner.register()
+    notes, who = Notes(), ("POST", "/api/who.php/am/i")
+    for _ in range(2):
+        assert (await cluster.ingress.answer(*who, token=token, notes=notes)).status == 200
+    cluster.owner.answering._known.forget(cluster.ingress.wire.node_id)
+    answers = [await cluster.ingress.answer(*who, token=token, notes=notes) for _ in range(3)]
+    assert [answer.status for answer in answers] == [200] * 3
+    assert notes.away is not None
+
+
+async def test_a_call_like_one_before_is_not_answered_by_a_node_that_has_lost_its_game(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    _, token = await cluster.owner.register()
+    notes, who = Notes(), ("POST", "/api/who.php/am/i")
+    for _ in range(2):
+        assert (await cluster.ingress.answer(*who, token=token, notes=notes)).status == 200
+    way = notes.away
+    assert way is not None
+    cluster.ingress.shards.note_owner(cluster.shard, cluster.owner.wire.node_id, 1_000)
+    request = Request("POST", who[1], "", {}, b"", "203.0.113.1", notes=notes)
+    assert cluster.ingress.forwarding.recall_way(request, notes) is None
+    assert notes.away is None
 
 
 async def test_a_nodes_own_games_are_never_sent_on(

@@ -13,9 +13,8 @@ from trio.testing import MockClock
 from greenroom.actors.kernel.errors import Moved
 from greenroom.bus.bus import ASKS_MAX, UNSENT_SECONDS_MAX, BusLost, OffBus, TooBusy
 from greenroom.cluster.calls import forwarding
-from greenroom.cluster.calls.messages import Forwarded
+from greenroom.cluster.calls.messages import Forwarded, forward_of
 from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
-from greenroom.cluster.calls.targets import Destination
 from greenroom.http.request import Answer, Request
 
 
@@ -92,7 +91,7 @@ async def test_a_change_that_is_still_carried_out_is_joined(
 async def _ask_twice(cluster: Cluster, answers: list[Answer]) -> None:
     """Send the change that is under way once more, as after a broken connection."""
     request = Request(*TROUBLE, "", {"x-api-token": cluster.owner.arena.keys.api_token}, b"", "")
-    call = forwarding.forward_of(Destination(cluster.shard), request, number=1)
+    call = forward_of(request, cluster.shard, 0, number=1)
     reply = await cluster.ingress.messenger.ask(1, call, seconds_max=10.0)
     assert isinstance(reply, Forwarded)
     answers.append(Answer(reply.status, reply.body))

@@ -28,6 +28,7 @@ class Others:
 
     def __init__(self) -> None:
         self.has_all = False
+        self.way: str | None = None
         self.calls: list[SentCall] = []
         self.questions = 0
         self.is_back = False
@@ -35,6 +36,17 @@ class Others:
 
     def is_here(self, _: Request, *, is_players: bool) -> bool:
         return not self.has_all
+
+    def recall_way(self, request: Request, notes: Notes) -> str | None:
+        if self.way is None:
+            notes.away = None
+        return self.way
+
+    async def answer_like(
+        self, way: str, request: Request, make_call: Callable[[], SentCall], *, only_reads: bool
+    ) -> Answer:
+        self.calls.append(make_call())
+        return Answer(200, way.encode())
 
     async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
         self.calls.append(call)
@@ -81,6 +93,25 @@ async def test_what_is_elsewhere_is_sent_before_any_token_is_looked_at(
     assert (await stage.answer(*TROUBLE, key="junk")).status == 200
     assert stage.trouble.calls == 0
     assert [call.request.path for call in others.calls] == ["/api/trouble.php"]
+
+
+async def test_a_call_goes_the_way_of_those_before_while_that_is_known(
+    arena: Arena, others: Others
+) -> None:
+    limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=2.0)
+    stage = DispatchKit(arena, limits=limits, elsewhere=others)
+    notes = Notes()
+    notes.away, others.way = "the way", "{1}"
+    assert (await stage.answer(*TROUBLE, notes=notes)).body == b"{1}"
+    assert others.calls[0].request.notes is notes
+    others.way = None
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+    assert notes.away is None
+    assert stage.trouble.calls == len(others.calls) == 1  # here again
+    notes.away, others.way = "the way", "{1}"
+    refused = await stage.answer(*TROUBLE, notes=notes)
+    assert refused.status == 429  # both ways are charged to the same allowance
+    assert len(others.calls) == 1
 
 
 async def test_a_known_caller_whose_game_has_left_is_sent_on(

@@ -6,29 +6,31 @@ which the sender has charged. They are never sent on again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
 import trio
 
+from greenroom.cluster.calls.known_calls import KnownCalls
 from greenroom.cluster.calls.long_answers import PART_BYTES, OpenAnswers, Slices, TooManyOpen
 from greenroom.cluster.calls.messages import (
     DropParts,
     ForwardCall,
     Forwarded,
+    ForwardLike,
     NextPart,
+    NotKnown,
     NotOwner,
     Part,
     Vouch,
     Vouched,
+    headers_of,
 )
 from greenroom.cluster.calls.reply_cache import AnswerLost, Reply, ReplyCache
 from greenroom.cluster.messenger import BusMessage, Messenger
 from greenroom.cluster.shard_map import NOBODY, NoOwner, ShardMap
 from greenroom.config import DEFAULTS
-from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error, too_many_requests
 from greenroom.http.metrics import Sample
@@ -37,22 +39,9 @@ from greenroom.http.ports import NOT_HERE, ForwardedRequest, SentOn
 from greenroom.http.request import Answer, Notes
 from greenroom.network.addresses import address_key
 
-TOKEN_HEADERS: Final = tuple(
-    header.lower() for header in (PROJECT_KEY_HEADER, PLAYER_TOKEN_HEADER, ADMIN_KEY_HEADER)
-)
-"""The headers that are read besides Host, in the order in which they are sent on."""
-_KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
 OPEN_SECONDS_MAX: Final = 5.0
 """How long a call waits for a shard that is being brought up here."""
 CLEAN_SECONDS: Final = 1.0
-NOTES_MAX: Final = 4_096
-"""Calls with notes that differ from each other by more than their bodies, about 4 MB. Beyond, the
-oldest are forgotten."""
-NOTED_CHARACTERS_MAX: Final = 512
-"""A call has none whose path, host and tokens together are longer."""
-
-_Common = tuple[str, str, str, tuple[str | None, str | None, str | None], str]
-"""Method, path, host, tokens and address: like calls have all of them in common."""
 
 
 class Answering:
@@ -77,10 +66,12 @@ class Answering:
         self._dispatcher = dispatcher
         self._shards = shards
         self._replies = ReplyCache()
-        self._notes: OrderedDict[_Common, Notes] = OrderedDict()
+        self._known = KnownCalls()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
         messenger.answer(ForwardCall, self._answer)
+        messenger.answer(ForwardLike, self._answer_like)
+        shards.call_when_gone(self._known.forget)
         messenger.answer(Vouch, self._vouch)
         messenger.answer(NextPart, self._take_next_part)
         messenger.hear(DropParts, self._drop_parts)
@@ -108,12 +99,21 @@ class Answering:
         yield Sample("greenroom_cluster_replies_bytes", help_text, self._replies.held_bytes)
 
     def _answer(self, sender: int, call: ForwardCall) -> Awaitable[BusMessage]:
-        return self._carry_out_once(sender, call) if call.number else self._carry_out(sender, call)
+        if not call.number:
+            return self._carry_out(sender, call)
+        return self._carry_out_once(sender, call.number, partial(self._carry_out, sender, call))
 
-    async def _carry_out_once(self, sender: int, call: ForwardCall) -> Reply:
+    def _answer_like(self, sender: int, call: ForwardLike) -> Awaitable[BusMessage]:
+        if not call.number:
+            return self._carry_out_like(sender, call)
+        carry_out = partial(self._carry_out_like, sender, call)
+        return self._carry_out_once(sender, call.number, carry_out)
+
+    async def _carry_out_once(
+        self, sender: int, number: int, carry_out: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
         try:
-            carry_out = partial(self._carry_out, sender, call)
-            return await self._replies.carry_out_once(sender, call.number, carry_out)
+            return await self._replies.carry_out_once(sender, number, carry_out)
         except AnswerLost:
             return _forwarded(internal_server_error())
 
@@ -121,14 +121,14 @@ class Answering:
         """Answer a call, or say that this node is not its owner."""
         if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
             return self._make_not_owner(call.shard)
-        key = address_key(call.address)
-        common = call.method, call.path, call.host, call.tokens, call.address
-        notes = self._notes.get(common) or Notes()
+        key, headers = address_key(call.address), headers_of(call.host, call.tokens)
+        known = self._known.find(sender, call)
+        like, notes = (0, Notes()) if known is None else (known.number, known.notes)
         request = ForwardedRequest(
             call.method,
             call.path,
             call.query,
-            _headers(call.host, call.tokens),
+            headers,
             call.body,
             call.address,
             call.is_body_too_large,
@@ -139,22 +139,57 @@ class Answering:
             answer = await self._dispatcher.answer_forwarded(request, call.vouched)
         finally:
             ADDRESS.reset(before)
-        if notes.known is not None and common not in self._notes:
-            self._keep_notes(common, notes)
+        if notes.known is not None and not like:
+            like = self._known.keep(sender, call, headers, key, notes)
+        return await self._make_reply(sender, call.shard, key, request, answer, like)
+
+    async def _carry_out_like(self, sender: int, call: ForwardLike) -> Reply:
+        """Answer a call like one before."""
+        known = self._known.recall(call.like)
+        if known is None:
+            return NotKnown()
+        shard, key = known.shard, known.address_key
+        if not self._shards.is_mine(shard) and not await self._is_open(shard):
+            return self._make_not_owner(shard)
+        request = ForwardedRequest(
+            known.method,
+            known.path,
+            "",
+            known.headers,
+            call.body,
+            known.address,
+            notes=known.notes,
+        )
+        before = ADDRESS.set(key)
+        try:
+            answer = await self._dispatcher.answer_forwarded(request)
+        finally:
+            ADDRESS.reset(before)
+        return await self._make_reply(sender, shard, key, request, answer, call.like)
+
+    async def _make_reply(  # noqa: PLR0917 - a call, and what came of it
+        self,
+        sender: int,
+        shard: int,
+        key: str,
+        request: ForwardedRequest,
+        answer: Answer | SentOn,
+        like: int,
+    ) -> Reply:
+        """Return what is sent back."""
         if isinstance(answer, SentOn):
-            return self._make_not_owner(call.shard, answer)
+            return self._make_not_owner(shard, answer)
         self._counts["answered"] += 1
         if answer.stream is None and len(answer.body) <= PART_BYTES:
-            return _forwarded(answer, has_failed_token=request.has_failed_token)
+            return Forwarded(
+                answer.status,
+                answer.body,
+                answer.headers,
+                answer.content_type,
+                request.has_failed_token,
+                like=like,
+            )
         return await self._cut(sender, key, answer)
-
-    def _keep_notes(self, common: _Common, notes: Notes) -> None:
-        """Keep the notes of a caller who was found, for the next call like theirs."""
-        _, path, host, tokens, _ = common
-        if sum(map(len, (path, host, *filter(None, tokens)))) <= NOTED_CHARACTERS_MAX:
-            if len(self._notes) >= NOTES_MAX:
-                self._notes.popitem(last=False)
-            self._notes[common] = notes
 
     async def _cut(self, sender: int, key: str, answer: Answer) -> Forwarded:
         """Return the first part of an answer that does not fit into one message; hold the rest."""
@@ -173,7 +208,7 @@ class Answering:
     async def _vouch(self, sender: int, question: Vouch) -> BusMessage:  # noqa: ARG002
         if not await self._is_open(question.shard):
             return self._make_not_owner(question.shard)
-        headers = _headers(question.host, question.tokens)
+        headers = headers_of(question.host, question.tokens)
         request = ForwardedRequest(
             question.method, question.path, "", headers, b"", question.address
         )
@@ -209,20 +244,5 @@ class Answering:
         return NotOwner(shard, owner, epoch, sent_on.shard, sent_on.vouched, sent_on.has_begun)
 
 
-def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:
-    """Return the headers of a call as they were sent on."""
-    given = {"host": host} if host else {}
-    key, player, admin = tokens
-    if key is not None:
-        given[_KEY] = key
-    if player is not None:
-        given[_TOKEN] = player
-    if admin is not None:
-        given[_ADMIN] = admin
-    return given
-
-
-def _forwarded(answer: Answer, *, has_failed_token: bool = False) -> Forwarded:
-    return Forwarded(
-        answer.status, answer.body, answer.headers, answer.content_type, has_failed_token
-    )
+def _forwarded(answer: Answer) -> Forwarded:
+    return Forwarded(answer.status, answer.body, answer.headers, answer.content_type)

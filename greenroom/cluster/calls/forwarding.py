@@ -28,18 +28,20 @@ import trio
 
 from greenroom.actors.world.world import World
 from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy, TooSlow
-from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.calls.long_answers import PartsLost, RemoteParts
 from greenroom.cluster.calls.messages import (
     DropParts,
     ForwardCall,
     Forwarded,
+    ForwardLike,
     NextPart,
+    NotKnown,
     NotOwner,
     Part,
-    Vouch,
     Vouched,
+    forward_of,
+    question_of,
 )
 from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
 from greenroom.cluster.calls.targets import Destination, Targets
@@ -63,7 +65,7 @@ from greenroom.http.errors import (
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT
 from greenroom.http.metrics import Sample
 from greenroom.http.ports import NOT_HERE, SentCall, SentOn
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 from greenroom.network.addresses import address_key
 
 _logger = logging.getLogger(__name__)
@@ -87,8 +89,6 @@ WARN_SECONDS: Final = 1.0
 HOPS_AT_ONCE: Final = 4
 """Times that a node may name another one before a call pauses."""
 
-_KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
-
 _Here = TypeVar("_Here", Answer, bool)
 
 
@@ -98,6 +98,16 @@ class OutcomeUnknown(Exception):
 
 class Unanswered(Exception):
     """No node has answered a question in time. It changes nothing, so it may be asked again."""
+
+
+class KnownWay(msgspec.Struct, frozen=True, gc=False):
+    """The way of calls with one head, noted in its notes while the map of shards stays the same."""
+
+    map_version: int
+    node_id: int
+    shard: int
+    like: int
+    """The number by which that node knows them."""
 
 
 class _Found(msgspec.Struct, frozen=True, gc=False):
@@ -161,7 +171,7 @@ class Forwarding:
         self._warned_at = -WARN_SECONDS
         self._counts = Counter[str]()
         shards.call_when_gone(messenger.give_up)
-        messenger.know(Forwarded, Part, Vouched, NotOwner)
+        messenger.know(Forwarded, NotKnown, Part, Vouched, NotOwner)
 
     @property
     def waiting(self) -> int:
@@ -180,23 +190,70 @@ class Forwarding:
 
     # What the dispatcher asks.
 
-    async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
+    def recall_way(self, request: Request, notes: Notes) -> KnownWay | None:
+        """See `Elsewhere`."""
+        way: KnownWay = notes.away
+        if way.map_version == self._shards.version and not request.body_too_large:
+            return way
+        notes.away = None
+        return None
+
+    async def answer_like(
+        self,
+        way: KnownWay,
+        request: Request,
+        make_call: Callable[[], SentCall],
+        *,
+        only_reads: bool,
+    ) -> Answer:
         """See `Elsewhere`.
 
-        Nearly always it is known whom to ask, and they answer. That is done here, by as few steps
-        as there can be; all else is `_answer`'s.
+        Nearly always the node answers. That is done here, by as few steps as there can be.
+        """
+        if only_reads:
+            number, seconds = 0, SILENCE_SECONDS_MAX
+        else:
+            number = self._number = self._number + 1
+            seconds = ANSWER_SECONDS_MAX
+        node_id = way.node_id
+        begun = self._messenger.begin(
+            node_id,
+            ForwardLike(way.like, number, request.body),
+            seconds_max=seconds,
+            wait_seconds_max=SILENCE_SECONDS_MAX,
+        )
+        reply = await self._read(begun)
+        if isinstance(reply, Forwarded) and not reply.parts:
+            self._counts["answered"] += 1
+            body = reply.body
+            if len(body) >= ANSWER_BYTES_PER_UNIT or reply.has_failed_token:
+                return _take(make_call(), node_id, reply)
+            return Answer(reply.status, body, reply.headers, None, reply.content_type, node_id)
+        assert request.notes is not None
+        request.notes.away = None
+        sent = None
+        if not isinstance(reply, NotKnown):
+            target = Destination(way.shard)
+            sent = _Sent(
+                target, node_id, forward_of(request, target.shard, target.vouched, number), begun
+            )
+        return await self.answer(make_call(), sent=sent)
+
+    async def answer(
+        self, call: SentCall, sent_on: SentOn = NOT_HERE, sent: _Sent | None = None
+    ) -> Answer:
+        """See `Elsewhere`; a message may have been sent already.
+
+        Nearly always it is known whom to ask, and they answer. That is done here; all else is
+        `_answer`'s.
         """
         try:
-            sent = self._begin(call) if sent_on is NOT_HERE else None
-            if sent is not None:
-                try:
-                    reply = self._messenger.read_packed(await sent.begun.wait())
-                except (BusError, Garbled):
-                    pass  # whoever waits for it again gets the same
-                else:
-                    if isinstance(reply, Forwarded) and not reply.parts:
-                        self._counts["answered"] += 1
-                        return _take(call, sent.node_id, reply)
+            if sent is None and sent_on is NOT_HERE and (sent := self._begin(call)) is not None:
+                reply = await self._read(sent.begun)
+                if isinstance(reply, Forwarded) and not reply.parts:
+                    self._counts["answered"] += 1
+                    self._note_way(call, sent, reply)
+                    return _take(call, sent.node_id, reply)
             return await self._answer(call, sent_on, sent)
         except (TooBusy, TooManyWait, NoOwner, Unanswered):
             self._counts["refused"] += 1
@@ -209,6 +266,19 @@ class Forwarding:
             return internal_server_error()
         except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
             return answer_of(error, call.request.path)
+
+    async def _read(self, begun: BegunAsk) -> BusMessage | None:
+        """Return a node's answer; None for none: whoever waits for it again gets the same."""
+        try:
+            return self._messenger.read_packed(await begun.wait())
+        except (BusError, Garbled):
+            return None
+
+    def _note_way(self, call: SentCall, sent: _Sent, reply: Forwarded) -> None:
+        """Note how calls like this one are sent on, if their node knows them."""
+        notes, shards, shard = call.request.notes, self._shards, sent.target.shard
+        if notes is not None and reply.like and shards.find_owner(shard) == sent.node_id:
+            notes.away = KnownWay(shards.version, sent.node_id, shard, reply.like)
 
     def _warn(self, path: str, error: Exception) -> None:
         """Log that an owner did not answer; once for the many calls that a node takes along."""
@@ -254,7 +324,7 @@ class Forwarding:
         else:
             self._number += 1
             number, seconds = self._number, ANSWER_SECONDS_MAX
-        message = forward_of(target, call.request, number)
+        message = forward_of(call.request, target.shard, target.vouched, number)
         begun = self._messenger.begin(
             node_id, message, seconds_max=seconds, wait_seconds_max=SILENCE_SECONDS_MAX
         )
@@ -377,14 +447,14 @@ class Forwarding:
         self, request: Request, target: Destination, node_id: int, until: float
     ) -> _Sent:
         """Have a node answer a call that changes nothing; see `_ask_again`."""
-        message = forward_of(target, request)
+        message = forward_of(request, target.shard, target.vouched)
         return self._send(target, node_id, message, SILENCE_SECONDS_MAX, until)
 
     def _send_question(
         self, request: Request, target: Destination, node_id: int, until: float
     ) -> _Sent:
         """Ask a node whether it finds the tokens of a call good; see `_ask_again`."""
-        message = _question(target.shard, request)
+        message = question_of(request, target.shard)
         return self._send(target, node_id, message, SILENCE_SECONDS_MAX, until)
 
     def _send_change(
@@ -392,7 +462,7 @@ class Forwarding:
     ) -> _Sent:
         """Have a node carry out a change; see `_wait_once`."""
         self._number += 1
-        message = forward_of(target, request, self._number)
+        message = forward_of(request, target.shard, target.vouched, self._number)
         return self._send(target, node_id, message, ANSWER_SECONDS_MAX, until)
 
     def _send(
@@ -528,27 +598,3 @@ def _take(call: SentCall, node_id: int, reply: Forwarded) -> Answer:
     if not reply.parts and len(reply.body) >= ANSWER_BYTES_PER_UNIT:
         call.charge_bytes(len(reply.body))
     return Answer(reply.status, reply.body, reply.headers, None, reply.content_type, node_id)
-
-
-def forward_of(target: Destination, request: Request, number: int = 0) -> ForwardCall:
-    """Return a request as it is sent on; with a number, it is carried out once."""
-    find = request.headers.get
-    return ForwardCall(
-        target.shard,
-        number,
-        request.method,
-        request.path,
-        request.query,
-        find("host", ""),
-        (find(_KEY), find(_TOKEN), find(_ADMIN)),
-        request.body,
-        request.address,
-        request.body_too_large,
-        target.vouched,
-    )
-
-
-def _question(shard: int, request: Request) -> Vouch:
-    find = request.headers.get
-    tokens = find(_KEY), find(_TOKEN), find(_ADMIN)
-    return Vouch(shard, request.method, request.path, find("host", ""), tokens, request.address)

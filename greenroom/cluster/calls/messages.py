@@ -6,12 +6,20 @@ by side. Each message is bounded by the bus, and each list in it here.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.cluster.messenger import BusMessage
+from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
+from greenroom.http.request import Request
+
+TOKEN_HEADERS: Final = tuple(
+    header.lower() for header in (PROJECT_KEY_HEADER, PLAYER_TOKEN_HEADER, ADMIN_KEY_HEADER)
+)
+"""The headers that are read besides Host, in the order in which they are sent on."""
+_KEY, _TOKEN, _ADMIN = TOKEN_HEADERS
 
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=SHARDS)]
 NodeId = Annotated[int, msgspec.Meta(ge=0)]
@@ -55,6 +63,24 @@ class Forwarded(BusMessage, frozen=True):
     """The number by which to ask for the rest, 0 if this is all."""
     size: Number = 0
     """Bytes of all parts; 0 for a stream, whose length nobody knows yet."""
+    like: Number = 0
+    """The number by which to send on calls like this one; see `ForwardLike`."""
+
+
+class ForwardLike(BusMessage, frozen=True):
+    """A call like one before: all but its body, and its number, is the same.
+
+    It is answered as `ForwardCall`, or with `NotKnown`. Only nodes that have given a number for
+    such calls are sent any.
+    """
+
+    like: Number
+    number: Number
+    body: bytes
+
+
+class NotKnown(BusMessage, frozen=True):
+    """The answer to a `ForwardLike` whose number has been forgotten. Nothing ran."""
 
 
 class NextPart(BusMessage, frozen=True):
@@ -108,3 +134,44 @@ class NotOwner(BusMessage, frozen=True):
     """The player whose tokens are good, if that node is not to look at them."""
     has_begun: bool = False
     """A part of the call has happened, which may be repeated."""
+
+
+# Between requests and messages.
+
+
+def forward_of(request: Request, shard: int, vouched: int, number: int = 0) -> ForwardCall:
+    """Return a request as it is sent on; with a number, it is carried out once."""
+    find = request.headers.get
+    return ForwardCall(
+        shard,
+        number,
+        request.method,
+        request.path,
+        request.query,
+        find("host", ""),
+        (find(_KEY), find(_TOKEN), find(_ADMIN)),
+        request.body,
+        request.address,
+        request.body_too_large,
+        vouched,
+    )
+
+
+def question_of(request: Request, shard: int) -> Vouch:
+    """Return the question whether a request's tokens are good."""
+    find = request.headers.get
+    tokens = find(_KEY), find(_TOKEN), find(_ADMIN)
+    return Vouch(shard, request.method, request.path, find("host", ""), tokens, request.address)
+
+
+def headers_of(host: str, tokens: tuple[Token, Token, Token]) -> dict[str, str]:
+    """Return the headers of a call as they were sent on."""
+    given = {"host": host} if host else {}
+    key, player, admin = tokens
+    if key is not None:
+        given[_KEY] = key
+    if player is not None:
+        given[_TOKEN] = player
+    if admin is not None:
+        given[_ADMIN] = admin
+    return given

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom.cluster.calls.messages import Forwarded, NotOwner
+from greenroom.cluster.calls.messages import Forwarded, NotKnown, NotOwner
 
 KEEP_SECONDS: Final = 10.0
 SENDER_SECONDS: Final = 120.0
@@ -22,7 +22,7 @@ BYTES_MAX: Final = 8 << 20
 ANSWER_BYTES: Final = 512
 """Bytes that an answer takes besides its body, roughly."""
 
-Reply = Forwarded | NotOwner
+Reply = Forwarded | NotKnown | NotOwner
 
 
 class AnswerLost(Exception):
@@ -137,7 +137,7 @@ class ReplyCache:
             reply = answer.reply = await carry_out()
         finally:
             del sender.under_way[number]
-            if not isinstance(answer.reply, NotOwner):
+            if not isinstance(answer.reply, NotOwner | NotKnown):
                 self._keep(sender, number, answer)
             answer.is_made = True
             if answer.made is not None:

@@ -12,8 +12,8 @@ import msgspec
 
 from greenroom.actors.player.tokens import checksum_ok, hash_token
 from greenroom.actors.world.world import World
-from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator, Shards
+from greenroom.cluster.calls.messages import TOKEN_HEADERS
 from greenroom.cluster.calls.waiting import WaitingRoom
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.http.ports import SentOn
