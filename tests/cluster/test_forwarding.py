@@ -148,8 +148,8 @@ async def test_a_call_like_one_before_is_sent_on_as_its_body_alone(
             assert there.answered_by == cluster.owner.wire.node_id
         whole, *like = sent
         assert isinstance(whole, ForwardCall)
-        assert [type(message) for message in like] == [ForwardLike] * 2
-        assert [message.body for message in like] == [b'{"a": 2}', b'{"a": 3}']  # type: ignore[attr-defined]
+        bodies = [message.body for message in like if isinstance(message, ForwardLike)]
+        assert bodies == [b'{"a": 2}', b'{"a": 3}']
         sent.clear()
 
 

@@ -26,7 +26,7 @@ _Common = tuple[str, str, str, tuple[str | None, str | None, str | None], str]
 
 
 class KnownCall(msgspec.Struct, frozen=True):
-    """What calls have in common that are like each other."""
+    """The common part of calls that are like each other."""
 
     number: int
     shard: int
