@@ -134,11 +134,7 @@ class Answering:
             call.is_body_too_large,
             notes,
         )
-        before = ADDRESS.set(key)  # this task answers calls of other addresses, too
-        try:
-            answer = await self._dispatcher.answer_forwarded(request, call.vouched)
-        finally:
-            ADDRESS.reset(before)
+        answer = await self._dispatch(request, key, call.vouched)
         if notes.known is not None and not like:
             like = self._known.keep(sender, call, headers, key, notes)
         return await self._make_reply(sender, call.shard, key, request, answer, like)
@@ -160,12 +156,18 @@ class Answering:
             known.address,
             notes=known.notes,
         )
-        before = ADDRESS.set(key)
+        answer = await self._dispatch(request, key)
+        return await self._make_reply(sender, shard, key, request, answer, call.like)
+
+    async def _dispatch(
+        self, request: ForwardedRequest, key: str, vouched: int = 0
+    ) -> Answer | SentOn:
+        """Have a request answered; its address has this key."""
+        before = ADDRESS.set(key)  # this task answers calls of other addresses, too
         try:
-            answer = await self._dispatcher.answer_forwarded(request)
+            return await self._dispatcher.answer_forwarded(request, vouched)
         finally:
             ADDRESS.reset(before)
-        return await self._make_reply(sender, shard, key, request, answer, call.like)
 
     async def _make_reply(  # noqa: PLR0917 - a call, and what came of it
         self,
