@@ -134,7 +134,7 @@ class Answering:
             call.is_body_too_large,
             notes,
         )
-        answer = await self._dispatch(request, key, call.vouched)
+        answer = await self._answer_here(request, key, call.vouched)
         if notes.known is not None and not like:
             like = self._known.keep(sender, call, headers, key, notes)
         return await self._make_reply(sender, call.shard, key, request, answer, like)
@@ -156,10 +156,10 @@ class Answering:
             known.address,
             notes=known.notes,
         )
-        answer = await self._dispatch(request, key)
+        answer = await self._answer_here(request, key)
         return await self._make_reply(sender, shard, key, request, answer, call.like)
 
-    async def _dispatch(
+    async def _answer_here(
         self, request: ForwardedRequest, key: str, vouched: int = 0
     ) -> Answer | SentOn:
         """Have a request answered; its address has this key."""
