@@ -302,7 +302,7 @@ async def test_the_card_game_is_played_in_two_browsers(reader: Reader) -> None:
         await ann.call("Page.reload")
         await ann.until("globalThis.room?.privateState?.length == 5")
         assert set(await ann.evaluate("room.privateState")) == hands[0]
-        while await ann.evaluate("room.state.turn"):
+        while await other.evaluate("room.state.turn"):  # whoever has just moved knows
             await mover.reads("#turn", "It is your turn.")
             await lay_or_draw(mover)
             mover, other = other, mover
