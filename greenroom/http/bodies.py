@@ -31,6 +31,7 @@ from greenroom.contract.refusals import (
     UTF8_AT_HINT,
 )
 from greenroom.http.steps import Steps, finish
+from greenroom.network.pieces import LARGE_BYTES
 
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
@@ -49,10 +50,12 @@ _POSITION = re.compile(r"\(byte (\d+)\)")
 _BEHIND = "trailing characters"
 """How msgspec says that more follows; it gives the place behind the first of these."""
 _JSON_SPACE = b" \t\r\n"
-_BRACE, _N = b"{n"
-"""How an object and null begin."""
+_BRACE, _BRACKET, _N = b"{[n"
+"""How an object, an array and null begin."""
+_OPENING = frozenset(b"{[")
 _verbatim = msgspec.json.Decoder(RawDocument)
 _value = msgspec.json.Decoder()
+_entries = msgspec.json.Decoder(list[RawDocument])
 
 
 class InvalidBody(Refused):
@@ -239,12 +242,27 @@ def _number(value: object) -> float:
         raise _Unfit from None
 
 
+def _scalar(raw: RawDocument) -> Any:
+    """Return a string, number, truth value or None.
+
+    An array or object of other things would take long to decode: a MiB of numbers such as 1e300
+    takes seconds. No field takes one, so none is.
+    """
+    if memoryview(raw)[0] in _OPENING:
+        raise _Unfit
+    try:
+        return _value.decode(raw)
+    except msgspec.MsgspecError:  # a number beyond all bounds
+        raise _Unfit from None
+
+
 def _list_of(convert: Callable[[object], _Entry]) -> Callable[[object], list[_Entry]]:
     def convert_list(value: object) -> list[_Entry]:
+        """Convert raw entries; the first that does not fit ends it."""
         if type(value) is not list:
             raise _Unfit
         try:
-            return [convert(entry) for entry in value]
+            return [convert(_scalar(entry)) for entry in value]
         except _Unfit:
             raise _UnfitEntry from None
 
@@ -330,10 +348,13 @@ class Field(msgspec.Struct, frozen=True):
             return self._take_object(raw)
         if self.kind.is_array:
             self._check_array(raw)
+            if memoryview(raw)[0] == _BRACKET:
+                return self.read(_entries.decode(raw))
         try:
-            return self.read(_value.decode(raw))
-        except msgspec.MsgspecError:  # a number beyond all bounds
+            value = _scalar(raw)
+        except _Unfit:
             raise self.make_refusal() from None
+        return self.read(value)
 
     def _check_array(self, raw: RawDocument) -> None:
         """Refuse arrays that would take long to look through, before they are.
@@ -473,8 +494,11 @@ class BodyDecoder(Generic[BodyT]):
             whole = RawDocument(data.strip(_JSON_SPACE))
             members = replace(members, **{self._whole: whole})
         values: dict[str, Any] = {}
+        is_large = len(data) >= LARGE_BYTES
         for field, name, json_name in self._plan:
             raw = getattr(members, name)
+            if is_large and raw is not None:
+                yield len(memoryview(raw))
             value = None if raw is None else field.read_raw(raw)
             if value is None and json_name is not None:
                 raw = getattr(members, json_name)

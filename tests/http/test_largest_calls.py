@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import string
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Self
 import msgspec
 import pytest
 import trio
-from crafted_kit import SIZE, as_strings, documents
+from crafted_kit import SIZE, as_strings, crafted_fields, documents
 from largest_kit import (
     MEBIBYTE,
     PLAYERS,
@@ -185,6 +186,9 @@ async def _crafted(largest: Largest) -> dict[str, Request]:
                 data = b'{"unknown":%b}' % documents()[name]
                 where = row.path.partition("{")[0]
                 calls[f"{row.path} {name}"] = largest.request(row.method, where, data, by=player)
+            for field, data in crafted_fields(row).items():
+                where = re.sub(r"\{\w+\}", "1" * 32, row.path)
+                calls[field] = largest.request(row.method, where, data, by=player)
     return calls
 
 

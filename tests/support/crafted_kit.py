@@ -8,6 +8,9 @@ from functools import lru_cache
 import msgspec
 from largest_kit import MEBIBYTE
 
+from greenroom.http.bodies import ARRAY_BYTES_MAX, ARRAY_ENTRIES_MAX, body_fields
+from greenroom.http.table import Endpoint
+
 SIZE = MEBIBYTE - 400
 
 _ENTRIES = {
@@ -18,6 +21,8 @@ _ENTRIES = {
     "deep arrays": b"[" * 490 + b"]" * 490 + b",",
     "small numbers": b"1,",
     "exponents": b"1e5,",
+    "huge numbers": b"1e300,",
+    "the smallest numbers": b"5e-324,",
     "long fractions": b"1.2345678901234567e-300,",
     "empty strings": b'"",',
     "words": b"true,",
@@ -78,3 +83,21 @@ def as_strings() -> dict[str, bytes]:
         if len(text) <= SIZE:
             found[name] = text
     return found
+
+
+def crafted_fields(row: Endpoint) -> dict[str, bytes]:
+    """Return bodies of an endpoint that have a crafted value in one field, whatever it takes.
+
+    For a field that takes an array it is one of as many entries as are looked at.
+    """
+    calls: dict[str, bytes] = {}
+    fields = () if row.body is None or row.document_body else body_fields(row.body)
+    for field in fields:
+        for name in ("huge numbers", "the smallest numbers", "names", "backslashes"):
+            whole = documents()[name]
+            value = whole if name == "names" else whole.removeprefix(b'{"a":')[:-1]
+            if field.kind.is_array:
+                entries = value[: ARRAY_BYTES_MAX // 2].split(b",")[: ARRAY_ENTRIES_MAX - 1]
+                value = b"[" + b",".join(entries[1:-1]) + b"]"
+            calls[f"{row.path} {field.name} {name}"] = b'{"%b":%b}' % (field.name.encode(), value)
+    return calls
