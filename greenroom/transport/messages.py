@@ -36,7 +36,14 @@ from greenroom.contract.realtime import (
     UdpStatsFrame,
 )
 from greenroom.fastlane.suites import SUITES
-from greenroom.transport.requests import ActionRequest, MalformedMessage, fitting_id, read_request
+from greenroom.transport.requests import (
+    ABSENT,
+    ActionRequest,
+    MalformedMessage,
+    fitting_id,
+    read_request,
+    read_scalar,
+)
 from greenroom.transport.websocket.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
@@ -44,6 +51,8 @@ TOO_MANY_TEXT: Final = "Too many requests"
 """The text for a message that was to be stored, as HTTP has it."""
 SENT_FRAMES_MAX: Final = 1_024
 """Answers to senders that are kept, for games have few commands and rooms few members."""
+SUITES_BYTES_MAX: Final = 512
+"""Names of suites that a client offers; longer ones hold none of ours."""
 SENT_COMMAND_MAX: Final = 64
 """Characters; answers to longer commands are not kept."""
 SENDERS_MAX: Final = 8_192
@@ -106,17 +115,26 @@ Wanted = Send | ActionRequest | HeartbeatWanted | UdpOpen | UdpStatusWanted | St
 
 class _Incoming(msgspec.Struct, gc=False):
     type: str = ""
-    id: Any = None
+    id: msgspec.Raw = ABSENT
     command: str | None = None
-    data: msgspec.Raw = msgspec.Raw()
+    data: msgspec.Raw = ABSENT
     data_json: str | None = None
     target: str | None = None
     target_ids: list[int] | None = None
-    suites: Any = None
+    suites: msgspec.Raw = ABSENT
+
+
+class _Unfitting(msgspec.Struct, gc=False):
+    """The fields that count in an object whose fields are not those of a `send`."""
+
+    type: msgspec.Raw = ABSENT
+    id: msgspec.Raw = ABSENT
+    suites: msgspec.Raw = ABSENT
 
 
 _decode: Final = msgspec.json.Decoder(_Incoming, strict=False).decode
-_decode_any: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_unfitting: Final = msgspec.json.Decoder(_Unfitting).decode
+_decode_suites: Final = msgspec.json.Decoder().decode
 _decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -145,22 +163,23 @@ def read(text: bytes) -> Wanted | None:
 def _read_unfitting(text: bytes) -> Wanted | None:
     """Judge an object whose fields are not those of a `send`."""
     try:
-        found = _decode_any(text)
+        found = _decode_unfitting(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise MalformedMessage from None
-    if found.get("type") == "send":
-        raise MalformedMessage(request_id=fitting_id(found.get("id")))
-    if found.get("type") == "action":
+    kind = read_scalar(found.type)
+    if kind == "send":
+        raise MalformedMessage(request_id=fitting_id(read_scalar(found.id)))
+    if kind == "action":
         return read_request(text)
-    return _read_request(found.get("type"), found.get("suites"), found.get("id"))
+    return _read_request(kind, found.suites, found.id)
 
 
-def _read_request(kind: object, suites: object, own_id: object) -> Wanted | None:
+def _read_request(kind: object, suites: msgspec.Raw, own_id: msgspec.Raw) -> Wanted | None:
     match kind:
         case "heartbeat":
             return HEARTBEAT
         case "udp_open":
-            return UdpOpen(suites, fitting_id(own_id))
+            return UdpOpen(_read_suites(suites), fitting_id(read_scalar(own_id)))
         case "udp_stats":
             return UDP_STATUS
         case "state":
@@ -169,8 +188,21 @@ def _read_request(kind: object, suites: object, own_id: object) -> Wanted | None
             return None
 
 
+def _read_suites(suites: msgspec.Raw) -> object:
+    """Return what a client offers, None for anything; of more than can be names, it is nothing."""
+    if suites is ABSENT:
+        return None
+    if len(memoryview(suites)) > SUITES_BYTES_MAX:
+        return ()
+    try:
+        return _decode_suites(suites)
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+
+
 def _read_send(incoming: _Incoming) -> Send:
-    request_id = None if incoming.id is None else fitting_id(incoming.id)
+    own_id = incoming.id
+    request_id = None if own_id is ABSENT else fitting_id(read_scalar(own_id))
     try:
         targets = GROUPS.get(incoming.target or "")
         if targets is None:
