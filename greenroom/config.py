@@ -249,7 +249,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     realtime_outbox_bytes_max: Bytes = 256 << 10
     """Bytes that may wait for a client that does not read. Beyond it the connection is closed."""
     realtime_large_bytes_max: Bytes = 256 << 20
-    """Bytes of all larger messages together that wait for clients."""
+    """Bytes of all messages together that wait for clients, larger ones among them."""
     realtime_inactive_seconds_max: Seconds = 60.0
     """A connection without a message for so long is closed."""
 

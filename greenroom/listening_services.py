@@ -212,7 +212,7 @@ class ListeningServices:
         yield from load_samples(loads)
         name, about = (
             "greenroom_realtime_large_bytes",
-            "Bytes of large messages that wait for realtime clients.",
+            "Bytes of messages that wait for realtime clients, large ones among them.",
         )
         bound = settings.realtime_large_bytes_max
         yield from load_samples([Bounded(name, about, realtime.large_bytes, bound)])

@@ -17,7 +17,7 @@ BACKLOG_BYTES_MAX: Final = 8 << 20
 
 
 class LargeMessages:
-    """All large messages that wait for clients of a port.
+    """All large messages that wait for clients of a port, and the bytes of small ones.
 
     Overload: what would be too much for all, or for an address, is not held, and the client for
     whom it is loses its connection. It may come back.
@@ -45,6 +45,19 @@ class LargeMessages:
     def size(self) -> int:
         """Return what they hold together, in bytes."""
         return self._shares.held
+
+    def take(self, key: str, size: int) -> bool:
+        """Count bytes of small messages in; return whether there is space.
+
+        Args:
+            key: of the client's address; see `address_key`.
+            size: in bytes; `give_back` is told as many.
+        """
+        return self._shares.take(key, size)
+
+    def give_back(self, key: str, size: int) -> None:
+        """Count bytes of small messages out again; arguments as of `take`."""
+        self._shares.give_back(key, size)
 
     def hold(self, frames: bytes, key: str) -> bool:
         """Hold a message for one client more; return whether there is space.

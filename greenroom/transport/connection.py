@@ -243,7 +243,7 @@ class RealtimeConnection(Outbox):
         """See `Link`; a client that lets too much wait is closed."""
         self.told += count
         self._put(frames)
-        if self._out_bytes > self._out_bytes_max:
+        if self._out_bytes > self._checked_above:
             self._relieve(frames)
 
     def tell_now(self, frames: bytes, count: int) -> None:
@@ -343,7 +343,7 @@ class RealtimeConnection(Outbox):
         if fanout is not None and fanout.said:
             fanout.settle()
         self._put(data)
-        if self._out_bytes > self._out_bytes_max:
+        if self._out_bytes > self._checked_above:
             self._relieve(data)
 
     def _relieve(self, data: Piece) -> None:
@@ -354,6 +354,13 @@ class RealtimeConnection(Outbox):
     def _close_overloaded(self) -> None:
         """Close the connection: the client does not read what waits for it."""
         self.close(OVERLOAD, "Overload")
+
+    def _cut_off(self) -> None:
+        """See `Outbox`; the reason would have to wait behind what the client does not read."""
+        self.close(OVERLOAD, "Overload")
+        self._drop()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
 
     # Receiving.
 

@@ -33,7 +33,7 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that may wait for a client that does not read, beside messages that are larger; beyond
     it, the connection is closed (1013)."""
     large_bytes_max: int = DEFAULTS.realtime_large_bytes_max
-    """Bytes of such larger messages for all clients together, each counted once."""
+    """Bytes that wait for all clients together; such a larger message is counted once."""
     address_share_max: float = DEFAULTS.address_share_max
     """An address may have so many times what is free of them."""
     stall_seconds_max: float = 10.0

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from greenroom.network.addresses import address_key
 from greenroom.network.sender import Sender
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.backlog import Backlog, LargeMessages
@@ -18,19 +19,29 @@ What is larger waits as it was put in, the same bytes for all who get it, so tha
 once.
 """
 
+UNCHARGED_BYTES: Final = 4 << 10
+"""Bytes that wait for a peer uncharged, as many as a connection takes itself. So a line that is
+slow for a moment has nothing to fear from others of its address."""
+CHARGED_BYTES: Final = 16 << 10
+"""Bytes beyond are charged to the peer's address, so many at a time."""
+
 Piece = bytes | memoryview
 
 
 class Outbox:
     """The sending half of a connection; `Flushable`.
 
-    After putting something in, ask `_is_too_much` if more than `_out_bytes_max` bytes wait, and
+    After putting something in, ask `_is_too_much` if more than `_checked_above` bytes wait, and
     close the connection if it is.
+
+    Nothing is charged, and hardly ever checked, while the kernel takes what is sent. What it leaves
+    is charged to the peer's address. Overload: if that has no share left, the peer is cut off.
     """
 
     __slots__ = (
-        *("_address", "_backlog", "_large", "_left", "_needs_task", "_out", "_out_bytes"),
-        *("_out_bytes_max", "_overdue", "_sender", "_socket", "_tls"),
+        *("_address", "_backlog", "_charged", "_checked_above", "_large", "_left", "_needs_task"),
+        *("_out", "_out_bytes", "_out_bytes_max", "_overdue", "_payer", "_sender", "_socket"),
+        "_tls",
     )
 
     def __init__(
@@ -59,7 +70,9 @@ class Outbox:
         self._sender = sender
         self._out: list[Piece] = []
         self._out_bytes = 0
-        self._out_bytes_max = out_bytes_max
+        self._out_bytes_max = self._checked_above = out_bytes_max
+        self._charged = 0
+        self._payer = ""
         self._left = 0
         """Bytes that have been sent of what was put in."""
         self._large = large
@@ -83,8 +96,11 @@ class Outbox:
         overdue = self._overdue
         assert overdue is not None
         try:
+            self._charge_waiting()
             while self._out:
                 await self._wait_writable()
+                if not self._out:  # the peer has been cut off meanwhile
+                    break
                 waiting = self._out[0]
                 rest = self._send(waiting)
                 sent = len(waiting) - len(rest)
@@ -98,9 +114,12 @@ class Outbox:
                     del self._out[0]
                     if self._out:
                         self._put_back(self._take_out())
+                self._charge_waiting()
         except (OSError, trio.ClosedResourceError):
             self._drop()
         finally:
+            self._charge(0)
+            self._checked_above = self._out_bytes_max
             self._overdue = None
             overdue.set()
 
@@ -119,11 +138,38 @@ class Outbox:
         """Close the connection to a client that does not read."""
         raise NotImplementedError
 
+    def _cut_off(self) -> None:
+        """End the connection at once, and throw away what waits: see `_drop`."""
+        raise NotImplementedError
+
     def _drop(self) -> None:
         """Throw away everything that waits."""
         self._out.clear()
+        self._out_bytes = 0
         if self._backlog is not None:
             self._backlog.clear()
+        self._charge(0)
+
+    def _charge_waiting(self) -> None:
+        """Charge what waits, large messages aside; a peer without a share for it is cut off."""
+        large = 0 if self._backlog is None else self._backlog.count_waiting(self._left)
+        if not self._charge(self._out_bytes - large):
+            self._cut_off()
+
+    def _charge(self, waiting: int) -> bool:
+        """Charge so many waiting bytes instead of those before; return whether that may be."""
+        pieces = -(-(waiting - UNCHARGED_BYTES) // CHARGED_BYTES)
+        wanted, charged = max(0, pieces) * CHARGED_BYTES, self._charged
+        if wanted > charged:
+            if not charged:  # it may have changed with the first request
+                self._payer = address_key(self._address)
+            if not self._large.take(self._payer, wanted - charged):
+                return False
+        elif wanted < charged:
+            self._large.give_back(self._payer, charged - wanted)
+        self._charged = wanted
+        self._checked_above = min(self._out_bytes_max, UNCHARGED_BYTES + wanted)
+        return True
 
     def _put(self, data: Piece) -> None:
         """Send soon, behind everything before."""
@@ -143,16 +189,20 @@ class Outbox:
         """
         self._send_out()
         waiting_max = self._out_bytes_max
-        if self._out_bytes <= waiting_max:
+        if self._out_bytes <= self._checked_above:
             return False
-        if self._backlog is None:
-            self._backlog = Backlog(self._large)
         backlog = self._backlog
         if len(data) > waiting_max:
+            if backlog is None:
+                backlog = self._backlog = Backlog(self._large)
             end = self._left + self._out_bytes
             if not backlog.add(data, end, self._address):
                 return True
-        return self._out_bytes - backlog.count_waiting(self._left) > waiting_max
+        large = 0 if backlog is None else backlog.count_waiting(self._left)
+        if self._out_bytes - large > waiting_max:
+            return True
+        self._charge_waiting()
+        return False
 
     def _put_back(self, data: Piece) -> None:
         """Put back what has been taken out, before everything else."""
@@ -168,6 +218,7 @@ class Outbox:
                 self._put_back(rest)
                 self._overdue = trio.Event()
                 self._needs_task = True
+                self._checked_above = min(self._out_bytes_max, UNCHARGED_BYTES)
 
     def _take_out(self) -> Piece:
         """Return the bytes that wait, in one piece and encrypted; empty if TLS is broken.
