@@ -1,8 +1,8 @@
 """The CORS headers: every origin may call, from a browser too.
 
-`CORS_HEADERS` go on every answer, and it is the servers (`connection.py`, `quart_app.py`) that add
-them, so that answers made without the dispatcher carry them as well. A preflight's answer carries
-`PREFLIGHT_HEADERS` besides; the dispatcher puts those on it.
+`CORS_HEADERS` go on every answer. The servers add them (`connection.py`, `asgi_fence.py` and
+`quart_app.py`), so that answers made without the dispatcher carry them as well. A preflight's
+answer carries `PREFLIGHT_HEADERS` besides; the dispatcher puts those on it.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from greenroom.http.ports import Answerer
 from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import TIMED_OUT
+from greenroom.http.server.writer import BARE_STATUSES, sendable
 from greenroom.network.addresses import address_key
 from greenroom.network.head_limits import INVALID_REQUEST
 from greenroom.network.proxies import TrustedProxies, plain_address
@@ -51,11 +52,14 @@ BODY_TOO_LARGE = "greenroom.body_too_large"
 ANSWER_LEASE = "greenroom.answer_lease"
 """In a scope's `extensions`: the `BodyLease` of a large answer, for as long as it is sent."""
 
+LEFT = "greenroom.left"
+"""In a scope's `extensions`: a `CancelScope` that ends the answer when its client has left."""
+
 TUNNEL = "-CONNECT"
 """The method of whoever asks for a tunnel over HTTP/2: none that is answered."""
 
 STREAM_BYTES = 16 << 10
-"""Bytes that Hypercorn and Quart need for a request, roughly; over HTTP/2 a connection has many."""
+"""Bytes that Hypercorn needs for a request, roughly; over HTTP/2 a connection has many."""
 
 Abort = Callable[[], Awaitable[None]]
 
@@ -313,20 +317,23 @@ class _Sender:
 
     async def answer(self, answer: Answer) -> None:
         """Send an answer that the fence has made."""
-        headers = (
-            *CORS_HEADERS,
-            *answer.headers,
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
-        )
         await self(
-            {
-                "type": "http.response.start",
-                "status": answer.status,
-                "headers": [(n.lower().encode(), v.encode()) for n, v in headers],
-            }
+            {"type": "http.response.start", "status": answer.status, "headers": head_of(answer)}
         )
         await self({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+
+def head_of(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """Return the header fields of an answer."""
+    headers = (*CORS_HEADERS, *answer.headers)
+    if answer.status not in BARE_STATUSES:
+        headers += (("Content-Type", answer.content_type),)
+        if answer.stream is None:
+            headers += (("Content-Length", str(len(answer.body))),)
+    return [
+        (name.lower().encode(), value.encode("latin-1", "replace"))
+        for name, value in sendable(headers)
+    ]
 
 
 def request_of(scope: HTTPScope, body: bytes, proxies: TrustedProxies) -> Request:

@@ -53,7 +53,7 @@ from greenroom.http.server.parser import (
 )
 from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
-from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
+from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk, close_parts
 from greenroom.network.addresses import address_key
 from greenroom.network.pieces import LARGE_BYTES, Pieces
 from greenroom.network.proxies import TrustedProxies
@@ -69,8 +69,6 @@ LINGER_BYTES_MAX = 1 << 20
 LAST_LOOK_SECONDS = 0.2
 """How long an idle connection is still read when it is to end. Clients that ask one thing after the
 other have asked again by then."""
-CLEANUP_SECONDS_MAX = 5.0
-"""For the producer of a streamed answer that was broken off."""
 PART_TRIES = 20
 PART_PAUSE_SECONDS = 0.01
 """How often an idle connection is offered to the processes that stay, and the time in between. They
@@ -520,7 +518,7 @@ class Connection:
             await self._wire.abort()
             raise ConnectionLost from error
         finally:
-            await _close_parts(parts)
+            await close_parts(parts)
 
     async def _say_goodbye(self, last: Answer | None) -> None:
         """End a connection whose conversation was broken off.
@@ -581,14 +579,3 @@ class Connection:
         out.clear()
         self._out_bytes = 0
         return data
-
-
-async def _close_parts(parts: AsyncIterator[bytes]) -> None:
-    """Let the producer of a streamed answer clean up, wherever it was left."""
-    close = getattr(parts, "aclose", None)
-    if close is not None:
-        with trio.move_on_after(CLEANUP_SECONDS_MAX, shield=True):
-            try:
-                await close()
-            except Exception:
-                _logger.exception("a streamed answer could not clean up")

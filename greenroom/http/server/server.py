@@ -39,6 +39,8 @@ from greenroom.network.pieces import Pieces
 from greenroom.network.tls import TlsContext
 
 if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework
+
     from greenroom.http.server.hypercorn_server import HypercornServer
 
 _logger = logging.getLogger(__name__)
@@ -133,9 +135,16 @@ class HttpServer:
         if self._tls is None and options.server != "hypercorn" and not options.http2_clear_from:
             return None
         from greenroom.http.server.hypercorn_server import HypercornServer
-        from greenroom.http.server.quart_app import build_app
 
-        app = build_app(front, options, self._pace)
+        app: ASGIFramework
+        if options.server == "hypercorn":
+            from greenroom.http.server.quart_app import build_app
+
+            app = build_app(front, options, self._pace)
+        else:
+            from greenroom.http.server.front_app import FrontApp
+
+            app = FrontApp(front, options, self._pace)
         return HypercornServer(app, options, self._budgets, front, self._limits)
 
     @property

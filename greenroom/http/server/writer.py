@@ -5,6 +5,9 @@ from __future__ import annotations
 import email.utils
 import http
 import logging
+from collections.abc import AsyncIterator, Iterator
+
+import trio
 
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, too_many_requests
@@ -17,6 +20,8 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 BARE_STATUSES = frozenset({204, 304})
 """Statuses without a body and without headers about one."""
+CLEANUP_SECONDS_MAX = 5.0
+"""For the producer of a streamed answer that was broken off."""
 _PREFIXES_MAX = 256
 
 
@@ -117,11 +122,26 @@ def _connection(*, close: bool, http_1_0: bool) -> bytes:
 
 
 def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
-    """Return header lines. A header with a line break is left out and logged."""
-    lines: list[str] = []
+    """Return header lines."""
+    lines = [f"{name}: {value}\r\n" for name, value in sendable(headers)]
+    return "".join(lines).encode("latin-1", "replace")
+
+
+def sendable(headers: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    """Yield headers. One with a line break is left out and logged."""
     for name, value in headers:
         if "\r" in value or "\n" in value or "\0" in value:
             _logger.error("answer header %s holds a line break: left out", name)
         else:
-            lines.append(f"{name}: {value}\r\n")
-    return "".join(lines).encode("latin-1", "replace")
+            yield name, value
+
+
+async def close_parts(parts: AsyncIterator[bytes]) -> None:
+    """Let the producer of a streamed answer clean up, wherever it was left."""
+    close = getattr(parts, "aclose", None)
+    if close is not None:
+        with trio.move_on_after(CLEANUP_SECONDS_MAX, shield=True):
+            try:
+                await close()
+            except Exception:
+                _logger.exception("a streamed answer could not clean up")

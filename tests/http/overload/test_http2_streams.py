@@ -9,12 +9,15 @@ import pytest
 import trio
 from garbage_kit import own_garbage
 from http2_kit import Http2, all_answered, answered, serving_tls
+from http_kit import Echo
 from hypercorn.events import Event, RawData
+from quart_trio import QuartTrio
 from waiting import until
 
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import delayed_refusals as refusals
 from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
+from greenroom.http.request import Answer, Request
 from greenroom.http.server import hypercorn_server
 from greenroom.memory.garbage_collection import THRESHOLDS
 
@@ -45,8 +48,7 @@ async def test_streams_that_are_over_leave_nothing_to_the_garbage_collector(
                 streams = [client.ask(path) for _ in range(20)]
                 await client.flush()
                 if path == "/api/x" and not is_left:
-                    for stream_id in streams:
-                        await answered(client, stream_id)
+                    await all_answered(client, set(streams))
                 elif path == "/api/wait":
                     await client.events()
                 await trio.aclose_forcefully(client.stream)
@@ -89,6 +91,79 @@ async def test_connections_of_one_address_have_their_http_2_read_by_turns(
     turns = [number for address, number in read if address == ATTACKER]
     assert len(turns) >= 8 * 50 / 2
     assert len(set(turns)) == len(turns)
+
+
+async def test_answers_that_are_ready_together_leave_together(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each took three calls of the system, which cost as much as the rest of it."""
+    sent: list[bytes] = []
+    send = hypercorn_server._Server.protocol_send
+
+    async def note(self: hypercorn_server._Server, event: Event) -> None:
+        if isinstance(event, RawData):
+            sent.append(event.data)
+        await send(self, event)
+
+    async with serving_tls(certificate) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        first = client.ask("/api/x")
+        await client.flush()
+        await answered(client, first)
+        await trio.testing.wait_all_tasks_blocked()
+        monkeypatch.setattr(hypercorn_server._Server, "protocol_send", note)
+        streams = {client.ask("/api/x"), client.ask("/nothing")}
+        await client.flush()
+        await all_answered(client, streams)
+        await trio.aclose_forcefully(client.stream)
+    assert len(sent) <= 2
+
+
+async def test_no_framework_answers_http_2(certificate: Path, monkeypatch: pytest.MonkeyPatch):
+    """It took more time than all the rest of an answer."""
+
+    async def fail(*_: object) -> None:
+        raise AssertionError("it was asked")
+
+    monkeypatch.setattr(QuartTrio, "__call__", fail)
+    async with serving_tls(certificate) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        streams = {client.ask(path) for path in ("/api/x", "/nothing", "/healthz")}
+        await client.flush()
+        await all_answered(client, streams)
+        await trio.aclose_forcefully(client.stream)
+
+
+class Noting(Echo):
+    """Notes the end of each answer, however it ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = 0
+
+    async def answer(self, request: Request) -> Answer:
+        try:
+            return await super().answer(request)
+        finally:
+            self.ended += 1
+
+
+async def test_an_answer_ends_when_its_client_takes_the_request_back(certificate: Path):
+    echo = Noting()
+    async with serving_tls(certificate, answerer=echo) as running:
+        client = await Http2.open(running, HONEST, certificate)
+        left, kept = client.ask("/api/wait"), client.ask("/api/wait")
+        await client.flush()
+        await echo.waiting.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        client.protocol.reset_stream(left)
+        await client.flush()
+        await until(lambda: echo.ended)
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.ended == 1
+        echo.gate.set()
+        await answered(client, kept)
+        await trio.aclose_forcefully(client.stream)
 
 
 @pytest.mark.parametrize("trusted", [(), (ATTACKER,)])

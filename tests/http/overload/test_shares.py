@@ -355,7 +355,7 @@ async def test_streams_opened_and_reset_at_once_end_their_connection(
     async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX, answerer=echo) as running:
         client = await Http2.open(running, ATTACKER, certificate)
         for _ in range(2_000):
-            client.protocol.reset_stream(client.ask("/api/x"))
+            client.protocol.reset_stream(client.ask("/api/wait"))
         await client.flush()
         told = await _told(client)
         assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM

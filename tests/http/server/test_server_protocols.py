@@ -137,6 +137,13 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
         assert (await client.request("GET", "/nope"))[0] == 404
         assert (await client.request("POST", "/api/x", b"x" * 20_000))[0] == 413
         assert (await client.request("GET", "/api/stream"))[2] == b'{"success":true,"players":[]}'
+        for path in ("/api/stream", "/healthz"):
+            status, _, body = await client.request("HEAD", path)
+            assert (status, body) == (200, b"")
+        status, headers, body = await client.request("OPTIONS", "/healthz")
+        assert (status, body) == (204, b"")
+        assert headers["access-control-max-age"] == "86400"
+        assert not {"content-type", "content-length"} & headers.keys()
         assert (await client.request("GET", "/api/x"))[0] == 200
         await client.stream.aclose()
 
