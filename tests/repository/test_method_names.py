@@ -58,7 +58,12 @@ GIVEN = (
     Kept("http/server/handoff.py", "selected_alpn_protocol", "Python's `ssl` calls it so"),
     Kept(
         "http/server/hypercorn_server.py",
-        "_idle_timeout _priority_updated initiate protocol_send",
+        "_idle_timeout protocol_send",
+        HYPERCORN,
+    ),
+    Kept(
+        "http/server/http2_protocol.py",
+        "_priority_updated initiate insert_stream block unblock",
         HYPERCORN,
     ),
     Kept("actors/kernel/clock.py", "now time monotonic", TIME),

@@ -53,7 +53,7 @@ ANSWER_LEASE = "greenroom.answer_lease"
 """In a scope's `extensions`: the `BodyLease` of a large answer, for as long as it is sent."""
 
 LEFT = "greenroom.left"
-"""In a scope's `extensions`: a `CancelScope` that ends the answer when its client has left."""
+"""In a scope's `extensions`: see `end_of`."""
 
 TUNNEL = "-CONNECT"
 """The method of whoever asks for a tunnel over HTTP/2: none that is answered."""
@@ -334,6 +334,15 @@ def head_of(answer: Answer) -> list[tuple[bytes, bytes]]:
         (name.lower().encode(), value.encode("latin-1", "replace"))
         for name, value in sendable(headers)
     ]
+
+
+def end_of(scope: HTTPScope) -> trio.CancelScope:
+    """Return the scope that ends the answer to a request once its client takes that back.
+
+    A client may do so before the answer begins.
+    """
+    made = cast("dict[object, object]", trio.CancelScope())
+    return cast("trio.CancelScope", scope["extensions"].setdefault(LEFT, made))
 
 
 def request_of(scope: HTTPScope, body: bytes, proxies: TrustedProxies) -> Request:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import trio
 from hypercorn.typing import (
     ASGIReceiveCallable,
     ASGISendCallable,
@@ -21,7 +20,7 @@ from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, too_many_requests
 from greenroom.http.overload.body_memory import BodyLease
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.asgi_fence import ANSWER_LEASE, LEFT, head_of, request_of
+from greenroom.http.server.asgi_fence import ANSWER_LEASE, end_of, head_of, request_of
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.server.writer import close_parts
@@ -57,6 +56,7 @@ class ScopeAnswerer:
         """Answer a request within all bounds; its answer's bytes are held."""
         if request.method not in METHODS:
             request.path = ""  # which nothing is at
+            return await self.answer_paced(request)
         excess = _excess_of(scope)
         if excess is None:
             answer = await self.answer_paced(request)
@@ -92,8 +92,7 @@ class FrontApp:
         assert scope["type"] == "http"
         message = await receive()
         assert message["type"] == "http.request"
-        with trio.CancelScope() as until_left:
-            scope["extensions"][LEFT] = cast("dict[object, object]", until_left)
+        with end_of(scope) as until_left:
             request = self._answerer.read(scope, message["body"])
             await _send(scope, await self._answerer.answer(scope, request), send)
         if until_left.cancelled_caught:

@@ -14,21 +14,16 @@ from functools import partial
 from typing import Any, cast
 
 import h2.errors
-import h2.events
-import h2.exceptions
 import h11
-import hypercorn.protocol
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Response, StreamClosed
+from hypercorn.protocol.events import Response
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
-from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
 from greenroom.http.errors import error_answer
@@ -36,11 +31,11 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.delayed_refusals import HELD_UP, HeldUp
 from greenroom.http.ports import Answerer
-from greenroom.http.server.asgi_fence import LEFT, TUNNEL, AsgiFence
+from greenroom.http.server.asgi_fence import AsgiFence
 from greenroom.http.server.connection import LAST_LOOK_SECONDS
 from greenroom.http.server.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.server.http2_frames import FrameMeter, FrameTooLarge, TooManyFrames
-from greenroom.http.server.http2_state import bound_state
+from greenroom.http.server.http2_protocol import Context, Http2Protocol, exact_method
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR
 from greenroom.http.server.wire import TcpStream, abort_stream
@@ -61,8 +56,6 @@ LAST_PASSES = 3
 """Passes of the scheduler after the last look, in which what has arrived is read."""
 STREAMS_MAX = 100
 """HTTP/2 requests at a time on one connection."""
-PUT_BYTES_MAX = 1 << 14
-"""Bytes of answers that leave together, besides the last part."""
 FRAMES = Rate(per_second=100.0, burst=1_000.0)
 """HTTP/2 frames of one connection besides those that its answers pay for: see `frames.py`."""
 
@@ -94,7 +87,7 @@ class HypercornServer:
         self._app = app
         self._options = options
         self._pieces = Pieces()
-        self._context = _Context()
+        self._context = Context()
         self._config = _config(options)
 
     async def serve(
@@ -193,16 +186,6 @@ class HypercornServer:
         await self._context.terminated.set()
 
 
-class _Context(WorkerContext):
-    """The context of all connections, which also knows when they are to end."""
-
-    def __init__(self) -> None:
-        """Begin with nothing ending."""
-        super().__init__(None)
-        self.draining = trio.Event()
-        """Set once each answer is the last of its connection."""
-
-
 class _Http2InClear(Exception):
     """The peer began with HTTP/2 where it may not."""
 
@@ -219,7 +202,7 @@ class _Http1(H11Protocol):
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Send; see Hypercorn."""
-        is_last = self._is_last or cast("_Context", self.context).draining.is_set()
+        is_last = self._is_last or cast("Context", self.context).draining.is_set()
         if is_last and isinstance(event, Response):
             kept = [(name, value) for name, value in event.headers if name != b"connection"]
             headers = [*kept, (b"connection", b"close")]
@@ -239,7 +222,7 @@ class _Http1(H11Protocol):
         kept = [(name, value) for name, value in headers if name.lower() != b"upgrade"]
         if len(kept) < len(headers) or request.method == b"CONNECT":
             self._is_last = True
-        method = _exact(request.method)
+        method = exact_method(request.method)
         if self._is_last or method != request.method:
             request = h11.Request(
                 method=method,
@@ -248,151 +231,6 @@ class _Http1(H11Protocol):
                 http_version=request.http_version,
             )
         await super()._create_stream(request)
-
-
-class _Http2(H2Protocol):
-    """Hypercorn's HTTP/2, in which `get` is no GET, nobody gets a tunnel, no stream comes first.
-
-    CONNECT, for a WebSocket, too (RFC 8441), is a request like any other that does not exist:
-    Hypercorn would answer it without asking whether its address may ask so often.
-    """
-
-    _is_over = False
-    _put_bytes = 0
-    """Bytes of answers that are to be sent together."""
-
-    async def initiate(
-        self, headers: list[tuple[bytes, bytes]] | None = None, settings: bytes | None = None
-    ) -> None:
-        """Begin; see Hypercorn."""
-        bound_state(self.connection)
-        await super().initiate(headers, settings)
-
-    async def _priority_updated(self, event: h2.events.PriorityUpdated) -> None:
-        """Overlook a wish that HTTP/2 does not know any more; Hypercorn would keep a thousand."""
-
-    async def _create_stream(self, request: h2.events.RequestReceived) -> None:
-        """Begin to answer a request; see Hypercorn."""
-        request.headers = [
-            (name, _exact(value) if name == b":method" else value)
-            for name, value in request.headers or ()
-        ]
-        if (b":method", b"CONNECT") in request.headers:
-            kept = [(name, value) for name, value in request.headers if name not in _OF_CONNECT]
-            request.headers = [(b":method", TUNNEL.encode()), (b":path", b"*"), *kept]
-        await super()._create_stream(request)
-
-    async def stream_send(self, event: StreamEvent) -> None:
-        """Send; see Hypercorn, which would end the connection before a stream's last frame."""
-        if isinstance(event, Response):
-            self._begin_answer(event)
-            return
-        if not isinstance(event, StreamClosed):
-            await super().stream_send(event)
-            return
-        await self._close_stream(event.stream_id)
-        await self._end_when_draining()
-        await self.send(Updated(idle=self.idle))
-
-    def _begin_answer(self, event: Response) -> None:
-        """Have an answer's head sent with what comes next of it, or its end."""
-        more = self.config.response_headers("h2")
-        head = [(b":status", b"%d" % event.status_code), *event.headers, *more]
-        with contextlib.suppress(h2.exceptions.ProtocolError):  # it was reset
-            self.connection.send_headers(event.stream_id, head)
-
-    async def _send_data(self, stream_id: int) -> None:
-        """Send a part of an answer, with parts of others; see Hypercorn.
-
-        What it would send by three calls of the system for each answer leaves by one for many.
-        """
-        try:
-            size = await self._put_data(stream_id)
-        except (h2.exceptions.ProtocolError, KeyError):  # it was reset meanwhile
-            await self.stream_buffers[stream_id].close()
-            self._forget_buffer(stream_id)
-            size = 0
-        self._put_bytes += size
-        if self._put_bytes >= PUT_BYTES_MAX or not self._has_ready():
-            self._put_bytes = 0
-            await self._flush()
-        await self._end_when_draining()
-
-    async def _put_data(self, stream_id: int) -> int:
-        """Put a frame of an answer behind what is to be sent; return how many bytes it has."""
-        connection, buffer = self.connection, self.stream_buffers[stream_id]
-        window = connection.local_flow_control_window(stream_id)
-        data = await buffer.pop(max(0, min(window, connection.max_outbound_frame_size)))
-        if buffer.complete:
-            connection.send_data(stream_id, data, end_stream=True)
-            self._forget_buffer(stream_id)
-        elif data:
-            connection.send_data(stream_id, data)
-        else:
-            self.priority.block(stream_id)
-        return len(data)
-
-    def _forget_buffer(self, stream_id: int) -> None:
-        del self.stream_buffers[stream_id]
-        self.priority.remove_stream(stream_id)
-
-    def _has_ready(self) -> bool:
-        """Return whether an answer has more to be put at once."""
-        streams = vars(self.priority)["_streams"]
-        return any(streams[stream_id].active for stream_id in self.stream_buffers)
-
-    async def _close_stream(self, stream_id: int) -> None:
-        """Close a stream; see Hypercorn. If its client has left, so ends its answer."""
-        stream = self.streams.get(stream_id)
-        await super()._close_stream(stream_id)
-        if isinstance(stream, HTTPStream) and stream.state is not ASGIHTTPState.CLOSED:
-            left = stream.scope["extensions"].get(LEFT)
-            if left is not None:
-                cast("trio.CancelScope", left).cancel()
-
-    async def _end_when_draining(self) -> None:
-        if cast("_Context", self.context).draining.is_set():
-            await self.end_when_idle()
-
-    async def end_when_idle(self) -> None:
-        """End the connection if nothing of it is being answered or sent."""
-        if self.idle and not self.stream_buffers:
-            await self.end()
-
-    async def end(self) -> None:
-        """Tell the peer that the connection ends, and what of it has been begun (GOAWAY).
-
-        What the peer asks later is not begun, so that it may ask again elsewhere.
-        """
-        if not self._is_over:
-            self._is_over = True
-            with contextlib.suppress(h2.exceptions.ProtocolError):
-                self.connection.close_connection()
-            await self._flush()
-
-    async def _handle_events(self, events: list[h2.events.Event]) -> None:
-        """Take what came; see Hypercorn. What comes too late is refused, so that it is not lost."""
-        kept: list[h2.events.Event] = []
-        for event in events:
-            if isinstance(event, h2.events.RequestReceived) and self.context.terminated.is_set():
-                refused = h2.errors.ErrorCodes.REFUSED_STREAM
-                self.connection.reset_stream(event.stream_id, refused)
-            else:
-                kept.append(event)
-        await super()._handle_events(kept)
-
-
-_OF_CONNECT = frozenset({b":method", b":path", b":protocol"})
-hypercorn.protocol.__dict__["H2Protocol"] = _Http2  # it is made where no argument reaches
-
-
-def _exact(method: bytes) -> bytes:
-    """Return a method that means after Hypercorn what it means by HTTP, where capitals count.
-
-    Hypercorn puts every method into capitals. One that is not in them already is given a letter
-    more, so that it is none of those that are answered.
-    """
-    return method if method == method.upper() else b"-" + method
 
 
 def _never_upgrading(old: H11Protocol, *, may_be_http_2: bool) -> _Http1:
@@ -441,7 +279,7 @@ class _Server(TCPServer):
 
     async def end_when_draining(self) -> None:
         """Tell a peer who speaks HTTP/2 and asks nothing that the connection ends, once it does."""
-        await cast("_Context", self.context).draining.wait()
+        await cast("Context", self.context).draining.wait()
         if (protocol := self._get_http_2()) is not None:
             await protocol.end_when_idle()
 
@@ -457,11 +295,11 @@ class _Server(TCPServer):
                 await protocol.end()
             await self._initiate_server_close()
 
-    def _get_http_2(self) -> _Http2 | None:
+    def _get_http_2(self) -> Http2Protocol | None:
         """Return the protocol if it is HTTP/2; there is none before the handshake."""
         wrapper = vars(self).get("protocol")
         protocol = None if wrapper is None else wrapper.protocol
-        return protocol if isinstance(protocol, _Http2) else None
+        return protocol if isinstance(protocol, Http2Protocol) else None
 
     async def _refuse(self, text: str) -> None:
         """Answer 400 and close once the peer can have read it."""

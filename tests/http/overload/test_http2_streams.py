@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import delayed_refusals as refusals
 from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
 from greenroom.http.request import Answer, Request
-from greenroom.http.server import hypercorn_server
+from greenroom.http.server import http2_protocol
+from greenroom.http.server.http2_frames import FrameMeter
 from greenroom.memory.garbage_collection import THRESHOLDS
 
 ATTACKER, HONEST = "127.0.0.1", "127.0.0.2"
@@ -65,15 +67,15 @@ async def test_connections_of_one_address_have_their_http_2_read_by_turns(
     """Streams that begin together made a pass as long as all of them take."""
     passes = Passes()
     read: list[tuple[str, int]] = []
-    handle = hypercorn_server._Http2.handle
+    handle = http2_protocol.Http2Protocol.handle
 
-    async def note(self: hypercorn_server._Http2, event: Event) -> None:
+    async def note(self: http2_protocol.Http2Protocol, event: Event) -> None:
         if isinstance(event, RawData):
             assert self.client is not None
             read.append((self.client[0], passes.number))
         await handle(self, event)
 
-    monkeypatch.setattr(hypercorn_server._Http2, "handle", note)
+    monkeypatch.setattr(http2_protocol.Http2Protocol, "handle", note)
     async with serving_tls(certificate) as running:
         clients = [await Http2.open(running, ATTACKER, certificate) for _ in range(8)]
         other = await Http2.open(running, HONEST, certificate)
@@ -98,12 +100,11 @@ async def test_answers_that_are_ready_together_leave_together(
 ):
     """Each took three calls of the system, which cost as much as the rest of it."""
     sent: list[bytes] = []
-    send = hypercorn_server._Server.protocol_send
+    note_sent = FrameMeter.note_sent
 
-    async def note(self: hypercorn_server._Server, event: Event) -> None:
-        if isinstance(event, RawData):
-            sent.append(event.data)
-        await send(self, event)
+    def note(self: FrameMeter, data: bytes) -> None:
+        sent.append(data)
+        note_sent(self, data)
 
     async with serving_tls(certificate) as running:
         client = await Http2.open(running, ATTACKER, certificate)
@@ -111,12 +112,12 @@ async def test_answers_that_are_ready_together_leave_together(
         await client.flush()
         await answered(client, first)
         await trio.testing.wait_all_tasks_blocked()
-        monkeypatch.setattr(hypercorn_server._Server, "protocol_send", note)
+        monkeypatch.setattr(FrameMeter, "note_sent", note)
         streams = {client.ask("/api/x"), client.ask("/nothing")}
         await client.flush()
         await all_answered(client, streams)
+        assert len(sent) <= 2  # each took three
         await trio.aclose_forcefully(client.stream)
-    assert len(sent) <= 2
 
 
 async def test_no_framework_answers_http_2(certificate: Path, monkeypatch: pytest.MonkeyPatch):
@@ -163,6 +164,74 @@ async def test_an_answer_ends_when_its_client_takes_the_request_back(certificate
         assert echo.ended == 1
         echo.gate.set()
         await answered(client, kept)
+        await trio.aclose_forcefully(client.stream)
+
+
+class Vouching(Noting):
+    """Vouches for bodies once it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_vouch = trio.Event(), trio.Event()
+
+    async def vouches(self, request: Request) -> bool:
+        self.asked.set()
+        await self.may_vouch.wait()
+        return await super().vouches(request)
+
+
+async def test_an_answer_ends_whose_request_was_taken_back_before_it_began(certificate: Path):
+    """Otherwise calls that wait would be under way without end, beyond all streams that may be."""
+    echo = Vouching()
+    async with serving_tls(certificate, answerer=echo, unvouched_bytes_max=10) as running:
+        client = await Http2.open(running, HONEST, certificate)
+        stream_id = client.ask("/api/wait", b"x" * 20)
+        await client.flush()
+        await echo.asked.wait()
+        client.protocol.reset_stream(stream_id)
+        await client.flush()
+        last = client.ask("/api/x")
+        await client.flush()
+        await answered(client, last)
+        echo.may_vouch.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert echo.ended == len(echo.requests) == 2
+        await trio.aclose_forcefully(client.stream)
+
+
+class Handed(Noting):
+    """Answers `/api/parts` by parts that a test hands on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.give, self.parts = trio.open_memory_channel[bytes](0)
+
+    async def answer(self, request: Request) -> Answer:
+        if request.path == "/api/parts":
+            return Answer(200, b"", stream=self._hand_on())
+        return await super().answer(request)
+
+    async def _hand_on(self) -> AsyncIterator[bytes]:
+        async for part in self.parts:
+            yield part
+
+
+async def test_an_answer_ends_where_its_client_has_closed_the_window_behind_it(certificate: Path):
+    """The window is less than nothing then; an end without bytes needs none."""
+    echo = Handed()
+    async with serving_tls(certificate, answerer=echo) as running:
+        client = await Http2.open(running, HONEST, certificate)
+        stream_id = client.ask("/api/parts")
+        await client.flush()
+        await echo.give.send(b"x" * 1000)
+        client.close_windows()
+        client.ask("/api/wait")
+        await client.flush()
+        await echo.waiting.wait()
+        await echo.give.aclose()
+        ended, received = b"\0\0\0\0\1" + stream_id.to_bytes(4), b""
+        while ended not in received:  # which h2's client would not take
+            received += await client.stream.receive_some()
         await trio.aclose_forcefully(client.stream)
 
 

@@ -16,6 +16,7 @@ import pytest
 import trio
 from http2_kit import Http2, answered, connect, serving_tls
 from http_kit import SECONDS_MAX, Echo, Reply, read_all, replies, serving
+from hyperframe.frame import HeadersFrame
 from server_kit import Api
 from waiting import until
 
@@ -24,6 +25,7 @@ from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import hypercorn_server, wire
+from greenroom.http.server.http2_frames import HEADERS_EARN
 from greenroom.network.addresses import address_key
 from greenroom.network.limiter import Rate
 
@@ -361,6 +363,35 @@ async def test_streams_opened_and_reset_at_once_end_their_connection(
         assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
         assert len(parsed) < FEW.burst + 10
         await trio.aclose_forcefully(client.stream)
+
+
+def _is_end(event: h2.events.Event, stream_id: int) -> bool:
+    """Return whether a stream has ended, or its connection."""
+    is_answered = isinstance(event, h2.events.StreamEnded) and event.stream_id == stream_id
+    return is_answered or isinstance(event, h2.events.ConnectionTerminated)
+
+
+async def test_streams_reset_at_once_are_calls_like_others_or_end_their_connection(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The limits of calls bound those that are answered."""
+    echo = Echo()
+    parsed = _count_frames(monkeypatch)
+    monkeypatch.setattr(hypercorn_server, "FRAMES", FEW)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX, answerer=echo) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        for _ in range(500):
+            client.protocol.reset_stream(client.ask("/api/x"))
+        last = client.ask("/api/x")
+        await client.flush()
+        seen: list[h2.events.Event] = []
+        while not any(_is_end(each, last) for each in seen):
+            seen = await client.events()
+        await trio.aclose_forcefully(client.stream)
+        await until(lambda: not running.connections)
+    opened = sum(isinstance(each, HeadersFrame) for each in parsed)
+    assert len(echo.requests) == opened
+    assert len(parsed) < FEW.burst + 10 + HEADERS_EARN * len(echo.requests)
 
 
 async def test_tiny_windows_and_tiny_data_pay_for_nothing(

@@ -121,6 +121,8 @@ async def test_over_http_2_too_a_method_in_lower_case_is_none(server: str):
         for method, path in (("get", "/healthz"), ("Get", "/healthz"), ("options", "/api/x")):
             status, _, body = await client.request(method, path)
             assert (status, b"Invalid endpoint" in body) == (404, True), method
+        fields = [(f"x-{number}", "y") for number in range(FIELDS_MAX)]
+        assert (await client.request("get", "/healthz", fields=fields))[0] == 404
         assert (await client.request("GET", "/healthz"))[0] == 200
         await client.stream.aclose()
 

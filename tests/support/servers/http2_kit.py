@@ -68,11 +68,14 @@ class Http2:
         """Let nothing come of any answer."""
         self.protocol.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
 
-    def ask(self, path: str) -> int:
+    def ask(self, path: str, body: bytes = b"") -> int:
         """Ask; return the stream."""
         stream_id = self.protocol.get_next_available_stream_id()
-        head = [(":method", "GET"), (":path", path), (":authority", "a"), (":scheme", "https")]
-        self.protocol.send_headers(stream_id, head, end_stream=True)
+        method = "POST" if body else "GET"
+        head = [(":method", method), (":path", path), (":authority", "a"), (":scheme", "https")]
+        self.protocol.send_headers(stream_id, head, end_stream=not body)
+        if body:
+            self.protocol.send_data(stream_id, body, end_stream=True)
         return stream_id
 
     async def flush(self) -> None:
