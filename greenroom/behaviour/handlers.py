@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
-from greenroom.behaviour.plain_values import has_large_integer
+from greenroom.behaviour.plain_values import has_large_integer, has_many_extremes
 from greenroom.behaviour.spelling import describe_unknown, listed, quoted
 
 Kind = Literal["action", "update", "message"]
@@ -93,6 +93,8 @@ class TypedHandler:
             return ()
         if has_large_integer(data):  # no state could keep it, which would count as a mistake there
             raise Refused(f"Invalid data for {self._name}: an integer is beyond 64 bits")
+        if has_many_extremes(data):
+            raise Refused(f"Invalid data for {self._name}: too many numbers like 1e100")
         try:
             return (self._decode(data),)
         except msgspec.ValidationError as error:

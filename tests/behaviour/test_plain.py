@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import msgspec
@@ -12,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, message
-from greenroom.behaviour.plain_values import INTEGER_MAX, INTEGER_MIN, has_large_integer, plain
+from greenroom.behaviour.plain_values import (
+    EXTREMES_MAX,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    has_large_integer,
+    plain,
+)
 from greenroom.testing import RoomHarness
 
 LEAVES = (
@@ -40,6 +47,9 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st
         ("0.12345678901234567890123", 0.12345678901234567890123),
         ('"12345678901234567890123"', "12345678901234567890123"),
         ("-0", 0),
+        ("1e300", 1e300),
+        ("-2.5E-300", -2.5e-300),
+        ("5e-324", 5e-324),
     ],
 )
 def test_every_number_has_a_value_that_can_be_kept(text: str, value: Any):
@@ -79,3 +89,39 @@ def test_an_integer_that_no_state_can_keep_reaches_no_typed_handler():
     room.say(ada, "see", {"number": INTEGER_MAX})
     room.advance(2)
     assert room.state.number == INTEGER_MAX
+
+
+class Numbers(msgspec.Struct):
+    values: list[float]
+
+
+class Counting(RoomBehaviour[Seen]):
+    """Adds up what it is sent."""
+
+    @message("add")
+    def add(self, room: Room[Seen], by: Member, numbers: Numbers) -> None:
+        room.state.number = len(numbers.values)
+
+
+@pytest.mark.parametrize("number", ["1e300", "5e-324", "1.2345678901234567e-300", "0.5"])
+def test_numbers_of_any_size_are_read_quickly(number: str):
+    data = b"[%b]" % b",".join([number.encode()] * (65_000 // (len(number) + 1)))
+    took: list[float] = []
+    while min(took, default=1.0) >= 0.008 and len(took) < 40:
+        began = time.thread_time()
+        read = plain(data)
+        took.append(time.thread_time() - began)
+        assert set(read) == {float(number)}
+    assert min(took) < 0.008
+
+
+def test_a_typed_handler_takes_some_extreme_numbers_and_refuses_very_many():
+    room = RoomHarness(Counting)
+    ada = room.join("Ada")
+    extreme = msgspec.Raw(b"[%b]" % b",".join([b"1.5E+300"] * EXTREMES_MAX))
+    room.say(ada, "add", {"values": extreme})
+    assert room.state.number == EXTREMES_MAX
+    with pytest.raises(Refused, match="Invalid data for add: too many numbers like 1e100"):
+        room.say(ada, "add", {"values": msgspec.Raw(bytes(extreme)[:-1] + b",-1e-300]")})
+    room.say(ada, "add", {"values": msgspec.Raw(b"[%b]" % b",".join([b"1.5e-7"] * 1_000))})
+    assert room.state.number == 1_000
