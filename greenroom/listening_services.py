@@ -325,6 +325,7 @@ class ListeningServices:
             tls=tls,
             listeners=None if self._given is None else self._given.http,
             others=cluster.passing if cluster is not None and settings.connections_move else None,
+            begin=None if cluster is None else dispatcher.begin,
         )
 
 

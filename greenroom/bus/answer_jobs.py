@@ -86,7 +86,10 @@ class AnswerJob(Job):
         if not back.send(node_id, answer):
             self._counts.answers_dropped += 1
 
-    def note_done(self) -> None:
-        """Count it no longer."""
+    def end(self) -> None:
+        """See `Job`; it counts no longer."""
+        self.is_over = True
+        if self.slot is not None:
+            self.slot.discard(self)
         self._asker.asks -= 1
         self._asker.held_bytes -= len(self._message)

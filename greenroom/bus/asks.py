@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
 
+import msgspec
 import trio
 
 from greenroom.bus.bus import BusError, BusStatistics, OffBus, TooBusy, TooSlow
 from greenroom.bus.timeouts import Slot, Timeouts
 
-_NO_SLOT: Final[Slot] = set()
+_logger = logging.getLogger(__name__)
 
 
 class BusLink(Protocol):
@@ -63,70 +66,74 @@ class AskBook:
                 ask.end(error=kind(f"the connection to node {ask.node_id} broke"))
 
 
-class Ask:
+class Ask(msgspec.Struct, eq=False):
     """An ask that waits for its answer. Nothing but its asker holds it once it is over."""
 
-    __slots__ = (
-        *("_answer", "_book", "_error", "_slot", "_task", "_unsent", "began"),
-        *("is_over", "is_sent", "link", "node_id", "number"),
-    )
+    book: AskBook
+    """Has it while it is under way."""
+    node_id: int
+    """The node that is asked; nobody else can answer."""
+    number: int
+    """Identifies the ask among those of this node."""
+    link: BusLink | None
+    """The way that it takes."""
+    began: float
+    """The time of trio's clock."""
+    is_sent: bool = False
+    is_over: bool = False
+    answer: bytes = b""
+    error: BusError | None = None
+    """Why there is no answer."""
+    then: Callable[[], None] | None = None
+    """See `Begun`."""
+    slot: Slot | None = None
+    """It keeps the time limit."""
+    task: trio.lowlevel.Task | None = None
+    """The asker, while it waits."""
+    unsent: _Unsent | None = None
 
-    def __init__(
-        self, book: AskBook, node_id: int, number: int, link: BusLink | None, began: float
-    ) -> None:
-        """Begin to wait.
-
-        Args:
-            book: has it while it is under way.
-            node_id: the node that is asked; nobody else can answer.
-            number: identifies the ask among those of this node.
-            link: the way that it takes.
-            began: the time of trio's clock.
-        """
-        self._book = book
-        self.node_id = node_id
-        self.number = number
-        self.link = link
-        self.began = began
-        self.is_sent = False
-        self.is_over = False
-        self._answer = b""
-        self._error: BusError | None = None
-        self._task: trio.lowlevel.Task | None = None
-        self._slot = _NO_SLOT
-        self._unsent: _Unsent | None = None
-
-    def set_limit(self, timeouts: Timeouts, seconds: float, unsent_seconds: float) -> None:
-        """Set how long it lasts, and how long if it cannot be sent."""
+    def set_limits(self, timeouts: Timeouts, seconds: float, unsent_seconds: float) -> None:
+        """Set how long it lasts if it has not been sent yet, and how long if it cannot be."""
         if self.is_over:
             return
-        self._slot = timeouts.add(self.began + seconds, self)
-        if not self.is_sent:
-            self._unsent = _Unsent(self)
-            self._unsent.slot = timeouts.add(self.began + unsent_seconds, self._unsent)
+        self.slot = timeouts.add(self.began + seconds, self)
+        self.unsent = _Unsent(self)
+        self.unsent.slot = timeouts.add(self.began + unsent_seconds, self.unsent)
 
     def end(self, answer: bytes = b"", error: BusError | None = None) -> None:
         """Wake the asker with an answer or an error, once."""
         if self.is_over:
             return
         self.is_over = True
-        self._answer = answer
-        self._slot.discard(self)
-        if self._unsent is not None:
-            self._unsent.slot.discard(self._unsent)
-        book = self._book
+        self.answer = answer
+        if self.slot is not None:
+            self.slot.discard(self)
+        if self.unsent is not None:
+            self.unsent.end()
+        book = self.book
         if book.by_number.pop(self.number, None) is not None:
             book.by_node[self.node_id] -= 1
         if error is not None:
-            self._error = error
+            self.error = error
             if isinstance(error, TooBusy):
                 book.counts.asks_refused += 1
             else:
                 book.counts.asks_failed += 1
-        task = self._task
+        task = self.task
         if task is not None:
-            self._task = None
+            self.task = None
             trio.lowlevel.reschedule(task)
+        elif (then := self.then) is not None:
+            self.then = None
+            try:
+                then()
+            except Exception:
+                _logger.exception("an answer of node %s could not be taken", self.node_id)
+
+    def drop(self) -> None:
+        """See `Begun`."""
+        self.then = None
+        self.end()
 
     def expire(self) -> None:
         """End it, because its time has passed."""
@@ -138,14 +145,14 @@ class Ask:
     async def wait(self) -> bytes:
         """Return the answer; see `Begun`."""
         if not self.is_over:
-            self._task = trio.lowlevel.current_task()
+            self.task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._give_up)
-        if self._error is not None:
-            raise self._error
-        return self._answer
+        if self.error is not None:
+            raise self.error
+        return self.answer
 
     def _give_up(self, _: Any) -> trio.lowlevel.Abort:
-        self._task = None
+        self.task = None
         self.end()
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -157,7 +164,12 @@ class _Unsent:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self.slot = _NO_SLOT
+        self.slot: Slot | None = None
+
+    def end(self) -> None:
+        """Forget the limit."""
+        if self.slot is not None:
+            self.slot.discard(self)
 
     def expire(self) -> None:
         """End it, unless it has been sent."""

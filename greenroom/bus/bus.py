@@ -94,6 +94,25 @@ class BusUnusable(Exception):
 class Begun(Protocol):
     """An ask that has been sent, or refused."""
 
+    then: Callable[[], None] | None
+    """Called once it is over, if nobody waits for it; not if it was over before this was set. It
+    must not raise, and may not take long."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether `wait` would return at once."""
+        ...
+
+    @property
+    def answer(self) -> bytes:
+        """Return what has come."""
+        ...
+
+    @property
+    def error(self) -> BusError | None:
+        """Return why there is no answer."""
+        ...
+
     @property
     def began(self) -> float:
         """Return the time of trio's clock when that was."""
@@ -106,6 +125,10 @@ class Begun(Protocol):
 
         Cancellation: see `Bus.ask`.
         """
+        ...
+
+    def drop(self) -> None:
+        """Wait no longer: nobody does. The question may have been answered."""
         ...
 
 

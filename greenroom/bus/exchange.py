@@ -129,7 +129,8 @@ class Exchange(Bus, ABC):
         wait_seconds_max: float = math.inf,
     ) -> Ask:
         """See `Bus`."""
-        self._check_node(node_id)
+        if node_id < 1 or node_id == self._node_id:
+            self._check_node(node_id)
         seconds = min(seconds_max, ASK_SECONDS_MAX)
         size, asks, now = len(message), self._asks, self._read_clock()
         try:
@@ -155,7 +156,11 @@ class Exchange(Bus, ABC):
         self._counts.asks += 1
         head = frames.pack_head(frames.ASK, number, math.ceil(seconds * 1000))
         link.send(node_id, head + message, ask)
-        ask.set_limit(self._timeouts, min(seconds, wait_seconds_max), UNSENT_SECONDS_MAX)
+        seconds = min(wait_seconds_max, seconds)
+        if not ask.is_sent:
+            ask.set_limits(self._timeouts, seconds, UNSENT_SECONDS_MAX)
+        elif not ask.is_over:
+            ask.slot = self._timeouts.add(now + seconds, ask)
         return ask
 
     def tell(self, node_id: int, message: bytes) -> None:

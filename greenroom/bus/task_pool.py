@@ -39,10 +39,6 @@ class Job(ABC):
     def work(self) -> Coroutine[Any, Any, None]:
         """Do it; raises nothing but `trio.Cancelled`."""
 
-    @abstractmethod
-    def note_done(self) -> None:
-        """Take note that it has ended, or will not begin."""
-
     def expire(self) -> None:
         """Cancel it, or keep it from beginning."""
         self.is_over = True
@@ -50,11 +46,10 @@ class Job(ABC):
             self.scope.cancel()
 
     def end(self) -> None:
-        """Have done with it."""
+        """Have done with it: it has ended, or will not begin."""
         self.is_over = True
         if self.slot is not None:
             self.slot.discard(self)
-        self.note_done()
 
 
 class TaskPool:

@@ -45,6 +45,24 @@ class UnreadableMessage(Exception):
 class BegunAsk(Protocol):
     """An ask that has been sent; see `bus.bus.Begun`."""
 
+    then: Callable[[], None] | None
+    """Called once it is over, if nobody waits."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether there is an answer, or will be none."""
+        ...
+
+    @property
+    def answer(self) -> bytes:
+        """Return what has come."""
+        ...
+
+    @property
+    def error(self) -> Exception | None:
+        """Return why there is no answer."""
+        ...
+
     @property
     def began(self) -> float:
         """Return the time of trio's clock when it was sent."""
@@ -52,6 +70,10 @@ class BegunAsk(Protocol):
 
     async def wait(self) -> bytes:
         """Return the answer, each time the same."""
+        ...
+
+    def drop(self) -> None:
+        """Wait no longer."""
         ...
 
 

@@ -28,6 +28,7 @@ from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import TokenInvalid, is_known, know, vouched_caller
+from greenroom.http.begun_calls import BegunCall
 from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
@@ -133,16 +134,16 @@ class Dispatcher:
         Cancellation: a change whose turn has not begun does not happen (see `Ref.ask`).
         """
         started, notes = self._monotonic(), request.notes
+        if notes is not None and notes.away is not None:
+            begun = self.begin(request)
+            if begun is not None:
+                return await begun.finish()
         if notes is None or notes.route is None:
             notes = self._find_route(request)
             if notes is None:
                 return await self._answer_unknown(request, started)
         route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
-        if notes.away is not None and self._elsewhere is not None:
-            way = self._elsewhere.recall_way(request, notes)
-            if way is not None:
-                return await self._answer_like(self._elsewhere, way, request, notes, started)
         entered = self.in_flight.enter(started, key)
         answer: Answer | SentOn
         if entered is None:
@@ -174,6 +175,34 @@ class Dispatcher:
                     answer = await self._elsewhere.answer(call, answer)
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
+            await self._delay_refusal(request, started)
+        return answer
+
+    def begin(self, request: Request, then: Callable[[], None] | None = None) -> BegunCall | None:
+        """Send a request to the node that has answered others like it; see `Begin`."""
+        notes, elsewhere = request.notes, self._elsewhere
+        if notes is None or notes.away is None or elsewhere is None:
+            return None
+        way = elsewhere.recall_way(request, notes)
+        if way is None:
+            return None
+        started, route = self._monotonic(), notes.route
+        wait = route.limits.admit(notes.address_key, started, units_of(len(request.body)))
+        if wait:
+            return BegunCall(request, route, notes.arguments, started, wait, None, True, self)
+        sent = elsewhere.begin_like(way, request, only_reads=route.only_reads, then=then)
+        return BegunCall(request, route, notes.arguments, started, 0, sent, sent.is_refused, self)
+
+    async def finish(self, call: BegunCall) -> Answer:
+        """Return the answer to a call that was begun; see `BegunAnswer`."""
+        request, started = call.request, call.started
+        if call.sent is None:
+            answer = too_many_requests(call.retry_seconds)
+        else:
+            make_call = partial(self._make_call, call.route, request, call.arguments, started)
+            answer = await call.sent.finish(make_call)
+        call.route.meter.count(answer.status, self._monotonic() - started)
+        if answer.status == 429:
             await self._delay_refusal(request, started)
         return answer
 
@@ -252,24 +281,6 @@ class Dispatcher:
         except Exception:
             logger.exception("%s: its error could not be answered", route.name)
             return internal_server_error()
-
-    async def _answer_like(
-        self, elsewhere: Elsewhere, way: Any, request: Request, notes: Notes, started: float
-    ) -> Answer:
-        """Have the node answer that has answered calls like this one."""
-        route: Route = notes.route
-        retry_seconds = route.limits.admit(notes.address_key, started, units_of(len(request.body)))
-        if retry_seconds:
-            answer = too_many_requests(retry_seconds)
-        else:
-            make_call = partial(self._make_call, route, request, notes.arguments, started)
-            answer = await elsewhere.answer_like(
-                way, request, make_call, only_reads=route.only_reads
-            )
-        route.meter.count(answer.status, self._monotonic() - started)
-        if answer.status == 429:
-            await self._delay_refusal(request, started)
-        return answer
 
     def _make_call(
         self, route: Route, request: Request, arguments: tuple[str, ...], now: float

@@ -12,6 +12,35 @@ import trio
 from greenroom.http.request import Answer, Notes, Request
 
 
+class BegunAnswer(Protocol):
+    """The answer of another node that no task waits for."""
+
+    request: Request
+    is_refused: bool
+    """It was not sent: `finish` tells why."""
+
+    def read(self) -> Answer | None:
+        """Return the answer that has come, once; None if `finish` must be awaited for it."""
+        ...
+
+    def finish(self) -> Coroutine[Any, Any, Answer]:
+        """Wait for the answer; the result is that of `Answerer.answer`. Not after `read`."""
+        ...
+
+    def drop(self) -> None:
+        """Wait no longer. The call may have happened."""
+        ...
+
+
+Begin = Callable[[Request, Callable[[], None]], BegunAnswer | None]
+"""Sends a request to the node that has answered others like it; the dispatcher's.
+
+It gets the request, and what to call once the answer can be read. That is not called if it is
+refused at once. It returns the answer to come; or None if it is not known who gives it, and nothing
+has happened: `Answerer.answer` does then.
+"""
+
+
 class Answerer(Protocol):
     """The dispatcher, as the servers see it."""
 
@@ -72,6 +101,31 @@ class SentCall(msgspec.Struct, frozen=True, gc=False):
     """Charges the client's address for so many bytes of an answer."""
 
 
+class BegunElsewhere(Protocol):
+    """A request that was sent on like one before; see `BegunAnswer`."""
+
+    is_refused: bool
+    """It was not sent."""
+
+    def read(self) -> Answer | None:
+        """Return the answer that has come; None if `finish` must be awaited for it."""
+        ...
+
+    async def finish(self, make_call: Callable[[], SentCall]) -> Answer:
+        """Return the answer, whatever happens; as `Elsewhere.answer`.
+
+        Args:
+            make_call: makes the call of it, which is seldom needed.
+
+        Cancellation: what was sent may have happened.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Wait no longer."""
+        ...
+
+
 class Elsewhere(Protocol):
     """The other nodes, as the dispatcher sees them."""
 
@@ -85,22 +139,27 @@ class Elsewhere(Protocol):
         ...
 
     def recall_way(self, request: Request, notes: Notes) -> Any | None:
-        """Return the way that a request has gone whose notes these are, for `answer_like`.
+        """Return the way that a request has gone whose notes these are, for `begin_like`.
 
         Return None, and forget it, if it may lead somewhere else by now.
         """
         ...
 
-    async def answer_like(
-        self, way: Any, request: Request, make_call: Callable[[], SentCall], *, only_reads: bool
-    ) -> Answer:
-        """Answer a request like one before; result and cancellation are those of `answer`.
+    def begin_like(
+        self,
+        way: Any,
+        request: Request,
+        *,
+        only_reads: bool,
+        then: Callable[[], None] | None,
+    ) -> BegunElsewhere:
+        """Send a request on like one before.
 
         Args:
             way: what `recall_way` has just returned.
             request: the request, which has notes.
-            make_call: makes the call of it, which is seldom needed.
             only_reads: see `SentCall`.
+            then: see `Begin`.
         """
         ...
 

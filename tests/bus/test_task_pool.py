@@ -26,7 +26,8 @@ class Work(Job):
     def work(self) -> Coroutine[Any, Any, None]:
         return self._work()
 
-    def note_done(self) -> None:
+    def end(self) -> None:
+        super().end()
         self._done()
 
 

@@ -23,6 +23,27 @@ from greenroom.http.request import Answer, Notes, Request
 TROUBLE = ("POST", "/api/trouble.php")
 
 
+class Like:
+    """A call like one before; its answer is the way that it went."""
+
+    is_refused = False
+
+    def __init__(
+        self, way: str, calls: list[SentCall], then: Callable[[], None] | None = None
+    ) -> None:
+        self.way, self.calls, self.then = way, calls, then
+
+    def read(self) -> Answer | None:
+        return Answer(200, self.way.encode())
+
+    async def finish(self, make_call: Callable[[], SentCall]) -> Answer:
+        self.calls.append(make_call())
+        return Answer(200, self.way.encode())
+
+    def drop(self) -> None:
+        self.calls.clear()
+
+
 class Others:
     """The other nodes; they answer everything alike, unless it is to be answered here."""
 
@@ -42,11 +63,10 @@ class Others:
             notes.away = None
         return self.way
 
-    async def answer_like(
-        self, way: str, request: Request, make_call: Callable[[], SentCall], *, only_reads: bool
-    ) -> Answer:
-        self.calls.append(make_call())
-        return Answer(200, way.encode())
+    def begin_like(
+        self, way: str, request: Request, *, only_reads: bool, then: Callable[[], None] | None
+    ) -> Like:
+        return Like(way, self.calls, then)
 
     async def answer(self, call: SentCall, sent_on: SentOn = NOT_HERE) -> Answer:
         self.calls.append(call)
@@ -98,16 +118,18 @@ async def test_what_is_elsewhere_is_sent_before_any_token_is_looked_at(
 async def test_a_call_goes_the_way_of_those_before_while_that_is_known(
     arena: Arena, others: Others
 ) -> None:
-    limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=2.0)
+    limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=3.0)
     stage = DispatchKit(arena, limits=limits, elsewhere=others)
     notes = Notes()
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
     notes.away, others.way = "the way", "{1}"
     assert (await stage.answer(*TROUBLE, notes=notes)).body == b"{1}"
     assert others.calls[0].request.notes is notes
     others.way = None
     assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
     assert notes.away is None
-    assert stage.trouble.calls == len(others.calls) == 1  # here again
+    assert stage.trouble.calls == 2  # here again
+    assert len(others.calls) == 1
     notes.away, others.way = "the way", "{1}"
     refused = await stage.answer(*TROUBLE, notes=notes)
     assert refused.status == 429  # both ways are charged to the same allowance

@@ -28,6 +28,7 @@ import trio
 
 from greenroom.actors.world.world import World
 from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy, TooSlow
+from greenroom.cluster.calls.like_calls import KnownWay, LikeCall
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.calls.long_answers import PartsLost, RemoteParts
 from greenroom.cluster.calls.messages import (
@@ -51,7 +52,9 @@ from greenroom.cluster.messenger import (
     BusMessage,
     Garbled,
     Messenger,
+    Unreadable,
     UnreadableMessage,
+    reader,
 )
 from greenroom.cluster.shard_map import NoOwner, ShardMap
 from greenroom.config import DEFAULTS
@@ -98,16 +101,6 @@ class OutcomeUnknown(Exception):
 
 class Unanswered(Exception):
     """No node has answered a question in time. It changes nothing, so it may be asked again."""
-
-
-class KnownWay(msgspec.Struct, frozen=True, gc=False):
-    """The way of calls with one head, noted in its notes while the map of shards stays the same."""
-
-    map_version: int
-    node_id: int
-    shard: int
-    like: int
-    """The number by which that node knows them."""
 
 
 class _Found(msgspec.Struct, frozen=True, gc=False):
@@ -169,9 +162,11 @@ class Forwarding:
         self.is_here = self._targets.is_here
         self._number = 0
         self._warned_at = -WARN_SECONDS
-        self._counts = Counter[str]()
+        self.counts = Counter[str]()
         shards.call_when_gone(messenger.give_up)
         messenger.know(Forwarded, NotKnown, Part, Vouched, NotOwner)
+        self.read_packed = reader((Unreadable, Forwarded, NotKnown, NotOwner))
+        """Reads what calls are answered with; raises Garbled."""
 
     @property
     def waiting(self) -> int:
@@ -183,7 +178,7 @@ class Forwarding:
         help_text = "Calls that this node has sent on to others, by what came of them."
         for outcome in ("answered", "again", "unknown", "refused"):
             labels = {"outcome": outcome}
-            count = self._counts[outcome]
+            count = self.counts[outcome]
             yield Sample("greenroom_cluster_calls_sent", help_text, count, labels, "counter")
         help_text = "Calls that wait until a node serves their shard."
         yield Sample("greenroom_cluster_calls_waiting", help_text, self.waiting)
@@ -198,45 +193,41 @@ class Forwarding:
         notes.away = None
         return None
 
-    async def answer_like(
+    def begin_like(
         self,
         way: KnownWay,
         request: Request,
-        make_call: Callable[[], SentCall],
         *,
         only_reads: bool,
-    ) -> Answer:
-        """See `Elsewhere`.
-
-        Nearly always the node answers. That is done here, by as few steps as there can be.
-        """
+        then: Callable[[], None] | None,
+    ) -> LikeCall:
+        """See `Elsewhere`."""
         if only_reads:
             number, seconds = 0, SILENCE_SECONDS_MAX
         else:
             number = self._number = self._number + 1
             seconds = ANSWER_SECONDS_MAX
-        node_id = way.node_id
         begun = self._messenger.begin(
-            node_id,
+            way.node_id,
             ForwardLike(way.like, number, request.body),
             seconds_max=seconds,
             wait_seconds_max=SILENCE_SECONDS_MAX,
         )
-        reply = await self._read(begun)
+        begun.then = then
+        return LikeCall(begun, way, request, number, begun.is_over, self)
+
+    async def finish_like(self, like: LikeCall, make_call: Callable[[], SentCall]) -> Answer:
+        """Return the answer to a call that was sent on like one before; see `BegunElsewhere`."""
+        reply = await self.wait(like.begun)
         if isinstance(reply, Forwarded) and not reply.parts:
-            self._counts["answered"] += 1
-            body = reply.body
-            if len(body) >= ANSWER_BYTES_PER_UNIT or reply.has_failed_token:
-                return _take(make_call(), node_id, reply)
-            return Answer(reply.status, body, reply.headers, None, reply.content_type, node_id)
+            self.counts["answered"] += 1
+            return _take(make_call(), like.way.node_id, reply)
+        request, target, sent = like.request, Destination(like.way.shard), None
         assert request.notes is not None
         request.notes.away = None
-        sent = None
         if not isinstance(reply, NotKnown):
-            target = Destination(way.shard)
-            sent = _Sent(
-                target, node_id, forward_of(request, target.shard, target.vouched, number), begun
-            )
+            message = forward_of(request, target.shard, target.vouched, like.number)
+            sent = _Sent(target, like.way.node_id, message, like.begun)
         return await self.answer(make_call(), sent=sent)
 
     async def answer(
@@ -249,25 +240,25 @@ class Forwarding:
         """
         try:
             if sent is None and sent_on is NOT_HERE and (sent := self._begin(call)) is not None:
-                reply = await self._read(sent.begun)
+                reply = await self.wait(sent.begun)
                 if isinstance(reply, Forwarded) and not reply.parts:
-                    self._counts["answered"] += 1
+                    self.counts["answered"] += 1
                     self._note_way(call, sent, reply)
                     return _take(call, sent.node_id, reply)
             return await self._answer(call, sent_on, sent)
         except (TooBusy, TooManyWait, NoOwner, Unanswered):
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         except MessageTooLong:
             return body_too_large()
         except (OutcomeUnknown, PartsLost, BusError, UnreadableMessage) as error:
-            self._counts["unknown"] += 1
+            self.counts["unknown"] += 1
             self._warn(call.request.path, error)
             return internal_server_error()
         except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
             return answer_of(error, call.request.path)
 
-    async def _read(self, begun: BegunAsk) -> BusMessage | None:
+    async def wait(self, begun: BegunAsk) -> BusMessage | None:
         """Return a node's answer; None for none: whoever waits for it again gets the same."""
         try:
             return self._messenger.read_packed(await begun.wait())
@@ -357,7 +348,7 @@ class Forwarding:
                 raise OutcomeUnknown(f"it had begun: {error}") from error
             raise
         if isinstance(found, _Found):
-            self._counts["answered"] += 1
+            self.counts["answered"] += 1
             answer = await self._unpack(call, found.node_id, found.reply)
         else:
             answer = found
@@ -407,7 +398,7 @@ class Forwarding:
                 elif reply is not None:
                     return _Found(node_id, reply)
                 sent = None
-            self._counts["again"] += 1
+            self.counts["again"] += 1
             way.has_begun = way.has_begun or sent_on.has_begun
             before = target
             target = self._targets.follow(target, sent_on, request, is_players=way.is_players)
@@ -500,7 +491,7 @@ class Forwarding:
             except TooSlow:
                 if self._shards.find_owner(sent.target.shard) != node_id:
                     return None
-            self._counts["again"] += 1
+            self.counts["again"] += 1
             seconds *= 2
             left = until - trio.current_time()
             if left <= 0.0:
@@ -537,7 +528,7 @@ class Forwarding:
             now, had_moved = trio.current_time(), self._shards.find_owner(forward.shard) != node_id
             if now >= until or now - reached_at >= LEARN_SECONDS_MAX:
                 break
-            self._counts["again"] += 1
+            self.counts["again"] += 1
             try:
                 return await self._messenger.ask(
                     node_id,

@@ -17,8 +17,8 @@ from greenroom.contract.leaderboard import (
     LeaderboardBody,
     LeaderboardReply,
 )
+from greenroom.http.areas.paging import LimitOutOfRange, read_limit
 from greenroom.http.caller import GameCaller
-from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth, TokenTexts
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")

@@ -56,9 +56,9 @@ from greenroom.contract.matchmaking import (
     RequestView,
 )
 from greenroom.contract.rooms import ListBody
+from greenroom.http.areas.paging import LimitOutOfRange, read_limit
 from greenroom.http.areas.rooms import TEXTS, document_of, later_of
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth
 from greenroom.network.addresses import address_key
 

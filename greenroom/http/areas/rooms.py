@@ -67,8 +67,8 @@ from greenroom.contract.rooms import (
     ServerSender,
     UpdateEntry,
 )
+from greenroom.http.areas.paging import LimitOutOfRange, read_limit
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth, TokenTexts
 from greenroom.network.addresses import address_key
 

@@ -4,6 +4,9 @@ A request's way: bytes → `parser.py` → `Request` → the dispatcher → `Ans
 Answers to pipelined requests leave together. Nothing is read while a request is answered, so a
 client that does not read its answers is no longer read from: that is all the backpressure there is.
 
+An answer that another node gives, as it has given others like it, is written as it comes. The task
+of the connection waits for the next request meanwhile, and is not woken; see `_begin`.
+
 A connection ends by:
 
 - the peer's close;
@@ -31,14 +34,12 @@ from greenroom.http.errors import (
     internal_server_error,
     too_many_requests,
 )
-from greenroom.http.limits import CallLimits
-from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Budgets, Unsent
+from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Unsent
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
-from greenroom.http.ports import Answerer, OtherWorkers
+from greenroom.http.ports import Begin, BegunAnswer
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.head_cache import KnownHeads
-from greenroom.http.server.options import HttpOptions
+from greenroom.http.server.connection_context import ConnectionContext
 from greenroom.http.server.parser import (
     HTTP_2,
     HTTP_2_IN_CLEAR,
@@ -51,12 +52,11 @@ from greenroom.http.server.parser import (
     RequestParser,
     is_one_plain_request,
 )
-from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
-from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
-from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk, close_parts
+from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase
+from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire, linger
+from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, chunk, close_parts
 from greenroom.network.addresses import address_key
-from greenroom.network.pieces import LARGE_BYTES, Pieces
-from greenroom.network.proxies import TrustedProxies
+from greenroom.network.pieces import LARGE_BYTES
 
 _logger = logging.getLogger(__name__)
 
@@ -64,8 +64,6 @@ OUT_BYTES_MAX = 1 << 16
 """Answers to pipelined requests that may wait for each other."""
 PIPELINED_A_TURN_MAX = 32
 """Requests answered before other connections get their turn."""
-LINGER_BYTES_MAX = 1 << 20
-"""How much is read after the last answer before the peer has had its chance to see it."""
 LAST_LOOK_SECONDS = 0.2
 """How long an idle connection is still read when it is to end. Clients that ask one thing after the
 other have asked again by then."""
@@ -73,6 +71,8 @@ PART_TRIES = 20
 PART_PAUSE_SECONDS = 0.01
 """How often an idle connection is offered to the processes that stay, and the time in between. They
 take only a few at a time."""
+BEGUN_MAX = 64
+"""The task waits for one of so many answers itself, so that the connection may move after it."""
 MOVES_MAX = 2
 """How often a connection moves to another process. A client that calls games of several would be
 sent to and fro without end."""
@@ -86,52 +86,13 @@ class _ArrivedLate(Exception):
     """A request came at the moment at which its idle connection was to end."""
 
 
-class ConnectionContext:
-    """The objects that all connections of a server share."""
-
-    __slots__ = (
-        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "others", "pace"),
-        *("parting", "pieces", "proxies", "reaper", "stopping", "writer"),
-    )
-
-    def __init__(
-        self,
-        options: HttpOptions,
-        answerer: Answerer,
-        writer: AnswerWriter,
-        reaper: Reaper,
-        budgets: Budgets,
-        *,
-        pace: PassBudget,
-        limits: CallLimits,
-        others: OtherWorkers | None = None,
-    ) -> None:
-        """Share these."""
-        self.others = others
-        self.budgets = budgets
-        self.limits = limits
-        self.heads = KnownHeads()
-        self.pace = pace
-        self.pieces = Pieces()
-        self.options = options
-        self.answerer = answerer
-        self.writer = writer
-        self.reaper = reaper
-        self.proxies = TrustedProxies(options.trusted_proxies)
-        self.http2_clear = TrustedProxies(options.http2_clear_from)
-        self.stopping = False
-        """Every answer is the last one of its connection."""
-        self.parting = False
-        """The server is being stopped: what is idle moves to a process that stays."""
-
-
 class Connection:
     """Serves one connection from its first byte to its end."""
 
     __slots__ = (
-        *("_answered", "_answered_by", "_arrived", "_body", "_context", "_expired_in"),
+        *("_answered", "_answered_by", "_arrived", "_begun", "_body", "_context", "_expired_in"),
         *("_heeds_forwarded", "_held", "_moves", "_out", "_out_bytes", "_parser", "_peer"),
-        *("_scope", "_sending", "_streaming"),
+        *("_must_finish", "_plain", "_scope", "_sending", "_streaming"),
         *("_trusted", "_turns_key", "_unsent", "_vouched", "_wire"),
         "phase",
         "since",
@@ -149,6 +110,7 @@ class Connection:
         options = context.options
         self._context = context
         self._wire = wire
+        self._plain = wire if isinstance(wire, SocketWire) else None
         self._peer = peer
         self._trusted = context.proxies.trusts(peer)
         self._heeds_forwarded = context.proxies.heeds(peer)
@@ -174,11 +136,15 @@ class Connection:
         self._streaming = False
         """A streamed answer has begun and is not complete."""
         self._scope = trio.CancelScope()
+        self._begun: BegunAnswer | None = None
+        """The answer that another node is to give, if no task waits for it."""
+        self._must_finish = False
+        """The task is woken to wait for that answer, or to do what comes after it."""
         self._expired_in: Phase | None = None
         self._arrived: bool | None = None
         """True if the request that has arrived must be refused, if that is decided."""
-        if isinstance(wire, SocketWire):
-            wire.turn_away = partial(self._turn_away, wire)
+        if self._plain is not None:
+            self._plain.turn_away = partial(self._turn_away, self._plain)
         key = address_key(peer)
         self._unsent = Unsent(context.budgets.answers, key)
         wire.count_unsent(self._unsent)
@@ -207,6 +173,9 @@ class Connection:
                         last = too_many_requests(OVERLOAD_RETRY_SECONDS)
                     except _ArrivedLate:
                         pass
+                if self._must_finish and self._expired_in is None:
+                    self._scope = trio.CancelScope()
+                    continue
                 if self._expired_in is not IDLE:
                     break
                 if self._context.parting and await self._part():
@@ -217,6 +186,7 @@ class Connection:
         except ConnectionLost:
             self.phase = CLOSING
         finally:
+            self._drop_begun()
             self._body.release()
             self._held.release()
             self._parser.close()
@@ -251,14 +221,18 @@ class Connection:
         Raises:
             _ArrivedLate: the parser has been given what came.
         """
-        parser, pace = self._parser, self._context.pace
+        parser, pace, begin = self._parser, self._context.pace, self._context.begin
         while True:
-            event = parser.read_next()
+            event = REQUEST if self._must_finish else parser.read_next()
             if event is REQUEST:
                 is_decided = self._arrived is not None
-                if (pace.is_behind or is_decided) and self._must_refuse(pace):
+                if self._must_finish:
+                    await self._answer()
+                elif (pace.is_behind or is_decided) and self._must_refuse(pace):
                     pace.note_refusing()
                     await self._refuse()
+                elif begin is not None and self._begin(begin):
+                    continue
                 else:
                     await self._answer()
                 self._answered += 1
@@ -278,7 +252,8 @@ class Connection:
                 goes_on = parser.keep_alive
             else:
                 assert event is HTTP_2
-                if self._answered or not self._may_speak_http_2():
+                may_be = self._plain is not None and self._context.http2_clear.trusts(self._peer)
+                if self._answered or not may_be:  # over TLS it is agreed on before
                     raise BadRequest(HTTP_2_IN_CLEAR)
                 await self._flush()
                 self.phase = HANDED
@@ -317,16 +292,10 @@ class Connection:
 
     async def _give(self, give: Callable[[socket.socket], bool]) -> bool:
         """Give the connection away between two requests; return whether that has worked."""
-        wire = self._wire
-        if not isinstance(wire, SocketWire) or not self._parser.is_between_requests:
+        if self._plain is None or not self._parser.is_between_requests:
             return False
         await self._flush()
-        return wire.give(give)
-
-    def _may_speak_http_2(self) -> bool:
-        """Return whether this peer may begin with HTTP/2; over TLS that is agreed on before."""
-        is_clear = isinstance(self._wire, SocketWire)
-        return is_clear and self._context.http2_clear.trusts(self._peer)
+        return self._plain.give(give)
 
     async def _receive(self) -> bool:
         """Send what waits, then take more bytes; return whether there were any.
@@ -353,7 +322,8 @@ class Connection:
             if len(data) >= LARGE_BYTES:
                 await self._context.pieces.turn(address_key(self._find_address()))
         else:
-            self.phase = IDLE
+            if self._begun is None:
+                self.phase = IDLE
             data = await self._wire.receive()
             if self._wire.is_late:
                 self._arrived = True
@@ -407,18 +377,68 @@ class Connection:
             None if head is None else head.find_notes(address),
         )
 
-    async def _answer(self, *, body_too_large: bool = False) -> None:
-        """Answer the parser's request."""
-        parser, context = self._parser, self._context
+    def _begin(self, begin: Begin) -> bool:
+        """Have another node answer the parser's request, if it is known which; return whether.
+
+        `_take_answer` writes the answer. Nothing is read until then.
+        """
+        parser, context, plain = self._parser, self._context, self._plain
+        notes = None if parser.head is None else parser.head.notes
+        if notes is None or notes.away is None or plain is None:
+            return False
+        is_last = not parser.keep_alive or context.stopping or not self._answered % BEGUN_MAX
+        if is_last or parser.has_rest or self._out or self._body.held or not plain.expect():
+            return False
         self.phase = ANSWERING
         self.since = context.reaper.now
         self._vouched = False
-        request = self._make_request(parser.body, body_too_large=body_too_large)
+        begun = self._begun = begin(self._make_request(parser.body), self._take_answer)
+        if begun is None:
+            plain.end_due()
+        elif begun.is_refused:
+            self._must_finish = True
+        return begun is not None
+
+    def _take_answer(self) -> None:
+        """Write the answer that another node has given, or wake the task to do what is left."""
+        begun, plain, context = self._begun, self._plain, self._context
+        if begun is None or plain is None or self._expired_in is not None:
+            return
+        answer = None if context.stopping else begun.read()
+        if answer is None:
+            self._must_finish = True
+            self._scope.cancel()
+            return
+        self._begun = None
+        self._answered += 1
+        self.phase = IDLE
+        self.since = context.reaper.now
+        plain.post_due(self._encode(answer))
+
+    def _drop_begun(self) -> None:
+        """Wait for no other node's answer any longer."""
+        if self._begun is not None and self._plain is not None:
+            self._begun.drop()
+            self._begun = None
+            self._plain.end_due()
+
+    async def _answer(self, *, body_too_large: bool = False) -> None:
+        """Answer the parser's request, or end what `_begin` has begun."""
+        parser, context, begun = self._parser, self._context, self._begun
+        self._must_finish = False
+        self.phase = ANSWERING
+        self.since = context.reaper.now
+        self._vouched = False
+        if begun is None:
+            request = self._make_request(parser.body, body_too_large=body_too_large)
+        else:
+            request = begun.request
         if self._trusted:
             self._unsent.key = address_key(request.address)
             ADDRESS.set(self._unsent.key)
         try:
-            answer = await context.answerer.answer(request)
+            coming = context.answerer.answer(request) if begun is None else begun.finish()
+            answer = await coming
             size = len(answer.body)
             if size > ANSWER_BYTES_MIN and not self._held.hold(size, address_key(request.address)):
                 answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
@@ -438,6 +458,8 @@ class Connection:
             self._body.release()
         if self._held.held:
             self._held.release()
+        if begun is not None:
+            self._drop_begun()
 
     def _must_refuse(self, pace: PassBudget) -> bool:
         """Return whether the parser's request must be refused, as may have been decided already."""
@@ -528,6 +550,7 @@ class Connection:
         """
         expired_in = self._expired_in
         self._scope = trio.CancelScope()
+        self._drop_begun()
         if expired_in is IDLE or expired_in is CLOSING:
             return
         if self._sending or self._streaming:
@@ -551,13 +574,7 @@ class Connection:
         """Read on for a while: closing on unread bytes would destroy the answer on its way."""
         self.phase = CLOSING
         self.since = self._context.reaper.now
-        await self._wire.finish_sending()
-        left = LINGER_BYTES_MAX
-        while left > 0:
-            data = await self._wire.receive()
-            if not data:
-                return
-            left -= len(data)
+        await linger(self._wire)
 
     def _write(self, data: bytes) -> None:
         """Put bytes behind those that wait to be sent."""

@@ -16,8 +16,9 @@ from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import PassBudget
-from greenroom.http.ports import Answerer, OtherWorkers
-from greenroom.http.server.connection import Connection, ConnectionContext
+from greenroom.http.ports import Answerer, Begin, OtherWorkers
+from greenroom.http.server.connection import Connection
+from greenroom.http.server.connection_context import ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.tls_handshake import shake_hands
@@ -28,6 +29,7 @@ from greenroom.http.server.wire import (
     TcpStream,
     Wire,
     abort_stream,
+    linger,
 )
 from greenroom.http.server.writer import AnswerWriter
 from greenroom.http.site.front import Front, Routes
@@ -68,6 +70,7 @@ class HttpServer:
         tls: TlsContext | None = None,
         listeners: Listeners | None = None,
         others: OtherWorkers | None = None,
+        begin: Begin | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -81,6 +84,7 @@ class HttpServer:
             listeners: what to accept from; the port of the options if not given.
             others: the other processes of this machine, whose connections come here, and where
                 those of this one go.
+            begin: sends on what other nodes answer; everything is the answerer's if not given.
         """
         self._options = options
         self._listeners = listeners or OwnListeners(options.host, options.port, options.backlog)
@@ -110,6 +114,7 @@ class HttpServer:
             pace=self._pace,
             limits=self._limits,
             others=others,
+            begin=begin,
         )
         self._hypercorn: HypercornServer | None = None
         """There while it runs, if anything may need it."""
@@ -271,9 +276,7 @@ class HttpServer:
         try:
             with trio.move_on_after(self._options.linger_seconds_max):
                 await wire.send(self._writer.encode(answer, close=True))
-                await wire.finish_sending()
-                while await wire.receive():
-                    pass
+                await linger(wire)
         except ConnectionLost:
             pass
         finally:

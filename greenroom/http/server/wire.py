@@ -22,6 +22,8 @@ from greenroom.http.overload.turns import AddressTurns
 from greenroom.network.pass_sender import PassSender
 
 RECEIVE_BYTES = 1 << 16
+LINGER_BYTES_MAX = 1 << 20
+"""How much is read after the last answer before the peer has had its chance to see it."""
 UNSENT_BYTES_MIN = 4 << 10
 """Less than that is never held of what an address may have unsent, where it is not known how much
 the kernel takes."""
@@ -92,6 +94,18 @@ class Wire(Protocol):
         ...
 
 
+async def linger(wire: Wire) -> None:
+    """Say that nothing more will come, and read on for a while.
+
+    Raises:
+        ConnectionLost: it broke.
+    """
+    await wire.finish_sending()
+    left = LINGER_BYTES_MAX
+    while left > 0 and (data := await wire.receive()):
+        left -= len(data)
+
+
 class SocketWire:
     """A plain TCP connection; checkpoints in `receive`, and in `send` only when it must wait.
 
@@ -100,8 +114,8 @@ class SocketWire:
     """
 
     __slots__ = (
-        *("_arrival", "_arrivals", "_early", "_overdue", "_posted", "_sender", "_socket"),
-        *("_key", "_turns", "_unsent", "is_late", "turn_away"),
+        *("_arrival", "_arrivals", "_due", "_early", "_overdue", "_posted", "_sender", "_socket"),
+        *("_is_due", "_key", "_turns", "_unsent", "is_late", "turn_away"),
     )
 
     def __init__(
@@ -129,6 +143,10 @@ class SocketWire:
         """Bytes that were received and put back."""
         self._posted = b""
         self._overdue: trio.Event | None = None
+        self._is_due = False
+        """Nothing is read until what is expected has been posted."""
+        self._due: trio.Event | None = None
+        """Set then, if something has come meanwhile."""
 
     async def receive(self) -> bytes:
         """See `Wire`."""
@@ -141,6 +159,8 @@ class SocketWire:
                 await trio.lowlevel.wait_readable(connected)
             else:
                 await arrival.wait()
+            if self._is_due or self._overdue is not None:
+                await self._wait_posted()
             turns = self._turns
             self.is_late = (
                 turns is not None
@@ -214,6 +234,34 @@ class SocketWire:
         if not self._posted:
             self._sender.add(self)
         self._posted += data
+
+    def expect(self) -> bool:
+        """Read nothing until `post_due` or `end_due`; False, for never, if something is unsent."""
+        self._is_due = self._overdue is None and not self._posted
+        return self._is_due
+
+    def post_due(self, data: bytes) -> None:
+        """Post what was expected; nothing else has been since."""
+        self._is_due = False
+        if self._due is not None:
+            self.end_due()
+        self._sender.add(self)
+        self._posted = data
+
+    def end_due(self) -> None:
+        """Read on."""
+        self._is_due = False
+        if self._due is not None:
+            self._due.set()
+            self._due = None
+
+    async def _wait_posted(self) -> None:
+        """Wait until what is expected has been posted, and nothing is overdue."""
+        if self._is_due:
+            self._due = trio.Event()
+            await self._due.wait()
+        if self._overdue is not None:
+            await self._overdue.wait()
 
     def flush(self) -> bool:
         """See `Flushable`."""

@@ -17,7 +17,8 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
 from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
-from greenroom.http.server.connection import Connection, ConnectionContext
+from greenroom.http.server.connection import Connection
+from greenroom.http.server.connection_context import ConnectionContext
 from greenroom.http.server.head_cache import KnownHeads
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import REQUEST, BadRequest, RequestParser, is_one_plain_request

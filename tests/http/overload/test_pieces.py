@@ -16,7 +16,8 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import Budgets, Unsent
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.overload.turns import AddressTurns
-from greenroom.http.server.connection import Connection, ConnectionContext
+from greenroom.http.server.connection import Connection
+from greenroom.http.server.connection_context import ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.wire import TcpStream

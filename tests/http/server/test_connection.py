@@ -19,7 +19,8 @@ from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.connection import Connection, ConnectionContext
+from greenroom.http.server.connection import Connection
+from greenroom.http.server.connection_context import ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import RequestParser
 from greenroom.http.server.reaper import READING, Reaper

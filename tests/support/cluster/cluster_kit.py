@@ -39,20 +39,24 @@ class Asked:
     def __init__(self, ask: Callable[[], Awaitable[bytes]]) -> None:
         self._ask = ask
         self.began = trio.current_time()
-        self._is_over = False
-        self._answer = b""
-        self._error: Exception | None = None
+        self.is_over = False
+        self.answer = b""
+        self.error: Exception | None = None
+        self.then: Callable[[], None] | None = None
 
     async def wait(self) -> bytes:
-        if not self._is_over:
+        if not self.is_over:
             try:
-                self._answer = await self._ask()
+                self.answer = await self._ask()
             except Exception as error:  # noqa: BLE001 - whoever waits gets it, each time
-                self._error = error
-            self._is_over = True
-        if self._error is not None:
-            raise self._error
-        return self._answer
+                self.error = error
+            self.is_over = True
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+    def drop(self) -> None:
+        self.is_over = True
 
 
 class Wire:
