@@ -111,7 +111,7 @@ class BegunElsewhere(Protocol):
         """Return the answer that has come; None if `finish` must be awaited for it."""
         ...
 
-    async def finish(self, make_call: Callable[[], SentCall]) -> Answer:
+    def finish(self, make_call: Callable[[], SentCall]) -> Coroutine[Any, Any, Answer]:
         """Return the answer, whatever happens; as `Elsewhere.answer`.
 
         Args:
