@@ -20,7 +20,7 @@ import trio
 
 ROOT = Path(__file__).resolve().parent.parent
 KITS = ROOT / "tests" / "support"
-FOLDERS = (KITS, KITS / "servers", KITS / "sdks", KITS / "demo")
+FOLDERS = (KITS, KITS / "servers", KITS / "starts", KITS / "sdks", KITS / "demo")
 sys.path[:0] = [str(ROOT), *map(str, FOLDERS)]
 
 from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402

@@ -17,6 +17,7 @@ import seeds
 import server_kit
 import trio
 from answer_judge import judge
+from forked_start import STARTER
 from hypothesis import HealthCheck, settings
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess, data_directory, serving
@@ -38,6 +39,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 patient_clock.make_patient()
 crossing_pings.ignore_crossing_pings()
 server_kit.judges.append(judge)
+STARTER.is_cold = False
 
 TEMPLATE = "migrated"
 CONNECT_SECONDS_MAX = 30.0
@@ -73,6 +75,11 @@ def pytest_collection_finish() -> None:
     """Let no search for garbage look through all tests, which stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """End what commands are forks of."""
+    STARTER.end()
 
 
 def pytest_runtest_setup() -> None:
@@ -183,6 +190,14 @@ def server(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
 def api(server: ServerProcess) -> Api:
     """A client for a game that is this test's alone."""
     return Api(server.address, server.new_game())
+
+
+@pytest.fixture
+def cold_starts() -> Iterator[None]:
+    """Have each command start as for users: with Python, which then imports everything."""
+    STARTER.is_cold = True
+    yield
+    STARTER.is_cold = False
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from server_kit import ServerProcess
 from greenroom import __version__
 
 SECONDS_MAX = 60.0
+pytestmark = pytest.mark.usefixtures("cold_starts")
 
 
 def greenroom(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

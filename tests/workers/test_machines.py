@@ -33,6 +33,7 @@ def machines(postgres_server: PostgresProcess) -> Iterator[list[Machine]]:
         try:
             first = Machine(directory / "one", bus, url)
             second = Machine(directory / "two", bus, url, 2)
+            first.is_cold = second.is_cold = True  # a fork has no command line of its own
             with running([first, second]) as found:
                 yield found
         finally:

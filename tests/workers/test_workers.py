@@ -219,6 +219,7 @@ def test_ports_that_are_taken_or_collide_are_told_in_one_sentence(data_dir: Path
     assert_one_sentence(done, "2 workers take the realtime ports 20081 to 20082, and port is 20082")
 
 
+@pytest.mark.usefixtures("cold_starts")
 def test_no_secret_is_in_any_command_line_or_log(data_dir: Path, postgres_server: PostgresProcess):
     url = postgres_server.create_database("workers_secrets")
     secret = "metrics-token-that-nobody-may-see"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from forked_start import STARTER
 
 SECONDS_MAX = 60.0
 
@@ -30,10 +32,15 @@ class Done:
 def command(*arguments: str, data_dir: Path, **environment: str) -> Done:
     line = [sys.executable, "-m", "greenroom", *arguments, "--data-dir", str(data_dir)]
     given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
-    done = subprocess.run(
-        line, env=given, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = STARTER.start(line, given, out, err)
+        try:
+            status = process.wait(SECONDS_MAX)
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return Done(status, out.read(), err.read())
 
 
 def assert_one_sentence(done: Done, *texts: str) -> None:

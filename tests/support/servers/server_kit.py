@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import trio
+from forked_start import STARTER, ForkedProcess, make_search_path
 from waiting import block_until
 
 from greenroom.control.admin.messages import CreateGame
@@ -85,6 +86,8 @@ class ServerProcess:
     program: tuple[str, ...] = ("-m", "greenroom")
     """The program that Python runs, before the arguments."""
     subcommand = "serve"
+    is_cold = False
+    """True if it is never a fork; see `forked_start`."""
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir
@@ -96,17 +99,15 @@ class ServerProcess:
             *(sys.executable, *self.program, self.subcommand, "--data-dir", str(data_dir)),
             *(*ports, "--ready-file", str(self._ready_file), *arguments),
         ]
-        root = str(Path(__file__).resolve().parents[3])
-        path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-        self._environment = os.environ | {"PYTHONPATH": path} | environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._environment = os.environ | {"PYTHONPATH": make_search_path()} | environment
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     def begin(self) -> None:
         """Start the process; `wait_ready` waits for it."""
         self._ready_file.unlink(missing_ok=True)
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, env=self._environment, stdout=log, stderr=log
+            self._process = STARTER.start(
+                self._command, self._environment, log, is_cold=self.is_cold
             )
 
     def is_ready(self) -> bool:
