@@ -130,6 +130,20 @@ async def test_nodes_that_ask_at_once_get_no_more_than_there_is(nodes: Nodes):
     assert sorted(shares) == [0, 30, 70]
 
 
+async def test_nodes_with_a_share_are_counted_for_each_owner(nodes: Nodes):
+    one, other, third = nodes.stores
+    assert await one.count_nodes([OWNER]) == {}
+    for store in (one, other):
+        await share(store, *ask("rooms", 0, 1, 10), *ask("players_online", 0, 1, 10))
+    assert await third.count_nodes([OWNER, OWNER + 1]) == {OWNER: 2}
+    await nodes.end(1)
+    assert await one.count_nodes([OWNER]) == {OWNER: 2}, "its rooms may not be up elsewhere yet"
+    await nodes.end(1, seconds_ago=6)
+    assert await one.count_nodes([OWNER]) == {OWNER: 1}
+    await one.give_back(OWNER)
+    assert await one.count_nodes([OWNER]) == {}
+
+
 async def test_what_is_given_back_is_free(nodes: Nodes):
     one, other, _ = nodes.stores
     assert await share(one, *ask("rooms", 0, 10, 10)) == [10]

@@ -9,7 +9,7 @@ all hold in reserve is a twentieth of the plan at most. So nobody is refused too
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -96,7 +96,7 @@ class PlanNeeds:
 class OwnerShares:
     """The shares that this node has of one owner's plan."""
 
-    __slots__ = ("_exhausted", "_missing", "_needs", "_nodes", "_owner_id", "_shares")
+    __slots__ = ("_exhausted", "_granted", "_missing", "_needs", "_owner_id", "_shares", "nodes")
 
     def __init__(self, owner_id: int, needs: PlanNeeds, used: Mapping[Kind, int]) -> None:
         """Begin with what is used already, and no more."""
@@ -105,7 +105,10 @@ class OwnerShares:
         self._shares = dict(used)
         self._missing: dict[Kind, int] = {}
         self._exhausted: frozenset[Kind] = frozenset()
-        self._nodes = 1
+        self._granted: list[ShareAsk] | None = None
+        """All that was last asked for, if it was granted."""
+        self.nodes = 1
+        """How many have a share, as the database last said."""
 
     def lacks(self, kind: Kind, more: int, used: int, limit: float) -> bool:
         """Return whether so much more may yet be had by asking, and note the need.
@@ -128,25 +131,38 @@ class OwnerShares:
         What there is too much of is given back from now on. Needs are forgotten, for those that are
         not met are noted again. What has no limit is left out.
         """
-        missing, self._missing = self._missing, {}
+        asks = self._make_asks(used, limits)
+        self._missing = {}
+        self._granted = None
         self._needs.owner_ids.discard(self._owner_id)
+        for ask in asks:
+            self._shares[ask.kind] = min(self._shares[ask.kind], ask.wanted)
+        return asks
+
+    def _make_asks(self, used: Mapping[Kind, int], limits: PlanLimits) -> list[ShareAsk]:
         asks: list[ShareAsk] = []
         for kind in KINDS:
             limit: float = getattr(limits, f"{kind}_max")
             if not math.isinf(limit):
-                spare = max(reserve(int(limit), self._nodes), missing.get(kind, 0))
-                wanted = used[kind] + spare
-                asks.append(ShareAsk(kind, used[kind], wanted, int(limit)))
-                self._shares[kind] = min(self._shares[kind], wanted)
+                spare = max(reserve(int(limit), self.nodes), self._missing.get(kind, 0))
+                asks.append(ShareAsk(kind, used[kind], used[kind] + spare, int(limit)))
         return asks
 
-    def take(self, asks: Collection[ShareAsk], grants: Collection[Grant]) -> None:
+    def is_settled(self, used: Mapping[Kind, int], limits: PlanLimits) -> bool:
+        """Return whether what would be asked for was granted already.
+
+        Nothing changes by asking again then, unless other nodes have begun or ended to share.
+        """
+        return self._granted is not None and self._make_asks(used, limits) == self._granted
+
+    def take(self, asks: Sequence[ShareAsk], grants: Collection[Grant]) -> None:
         """Note what was granted; where that is less than was wanted, there is no more for now."""
         self._needs.answers += 1
         self._shares |= {grant.kind: grant.share for grant in grants}
-        self._nodes = max((grant.nodes for grant in grants), default=1)
+        self.nodes = max((grant.nodes for grant in grants), default=1)
         wanted = {ask.kind: ask.wanted for ask in asks}
         self._exhausted = frozenset(g.kind for g in grants if g.share < wanted[g.kind])
+        self._granted = None if self._exhausted else list(asks)
 
     def expect_more(self) -> None:
         """Take it that others may have given something back."""
@@ -155,6 +171,7 @@ class OwnerShares:
     def begin_day(self) -> None:
         """Have nothing of the new day before it is granted."""
         self._shares |= dict.fromkeys(OF_A_DAY, 0)
+        self._granted = None
         self.expect_more()
 
     def compute_allowed(self, limits: PlanLimits) -> PlanLimits:

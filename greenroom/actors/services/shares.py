@@ -1,12 +1,13 @@
 """The keeper of shares: has the database grant what is needed of plans, and gives back the rest.
 
 Only for owners with limits and with games in several partitions, where there are other nodes. One
-statement takes all shares of an owner. It runs when a call lacks something, and once a second.
+statement takes all shares of an owner. It runs when a call lacks something, and once a second if
+anything has changed. One query for all owners tells each second whether others share a plan now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import trio
@@ -25,6 +26,10 @@ class ShareRecords(Protocol):
 
     async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
         """Have this node's shares be what it asks for, as far as there is so much."""
+        ...
+
+    async def count_nodes(self, owner_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many nodes have a share of each owner's plan; it changes nothing."""
         ...
 
     async def give_back(self, owner_id: int) -> None:
@@ -91,8 +96,26 @@ class ShareService:
             return
         shared = {owner.owner_id for owner in ledger.list_owners() if owner.shares is not None}
         async with self._turn:
-            for owner_id in sorted(shared | self._held):
+            settled = await self._find_settled(shared)
+            for owner_id in sorted((shared | self._held) - settled):
                 await self._take(owner_id, is_round=True)
+
+    async def _find_settled(self, owner_ids: Iterable[int]) -> set[int]:
+        """Return the owners of whom this node has what it wants, and whom as many share as before.
+
+        A round for them would write the same again. Who stays idle costs one query in all.
+        """
+        ledger = self._ledger
+        ledger.start_day_at(self._clock.now())
+        owners = [owner for each in owner_ids if (owner := ledger.find_owner(each)) is not None]
+        nodes = {
+            owner.owner_id: owner.shares.nodes
+            for owner in owners
+            if owner.shares is not None
+            and owner.shares.is_settled(owner.count_used(), owner.limits)
+        }
+        found = await self._records.count_nodes(sorted(nodes)) if nodes else {}
+        return {owner_id for owner_id, count in nodes.items() if found.get(owner_id) == count}
 
     async def _take(self, owner_id: int, *, is_round: bool = False) -> None:
         """Ask for all shares of an owner, or give them back if there is nothing to share."""

@@ -18,6 +18,14 @@ _TAKE: Final = Statement(
 _GIVE_BACK: Final = Statement(
     "DELETE FROM plan_shares WHERE owner_id = $1 AND node_id = $2", INT8, INT8
 )
+_COUNT_NODES: Final = Statement(
+    """SELECT s.owner_id, count(DISTINCT s.node_id)
+    FROM plan_shares AS s JOIN nodes AS n ON n.node_id = s.node_id
+    WHERE s.owner_id = ANY($1)
+        AND (n.ended_at IS NULL OR n.ended_at > clock_timestamp() - interval '5 seconds')
+    GROUP BY s.owner_id""",
+    _ARRAY,
+)
 
 
 class ShareStore(CountStore):
@@ -35,6 +43,11 @@ class ShareStore(CountStore):
         take = Query(_TAKE, [*given, *map(INT8_COLUMN.encode, numbers)])
         *_, rows = await self.write(take)
         return [Grant(cast("Kind", row[0]), row[1], row[2]) for row in rows]
+
+    async def count_nodes(self, owner_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many nodes have a share of each owner's plan; it changes nothing."""
+        [rows] = await self._loaders.fetch(Query(_COUNT_NODES, (INT8_COLUMN.encode(owner_ids),)))
+        return {row[0]: row[1] for row in rows}
 
     async def give_back(self, owner_id: int) -> None:
         """Give back all shares of an owner that this node has."""

@@ -138,6 +138,43 @@ def test_what_there_is_no_more_of_is_not_asked_for_again_before_the_next_round()
     assert ledger.needs.owner_ids == {7}
 
 
+def test_who_has_all_they_want_is_settled_until_something_changes():
+    ledger, shares = ledger_of(calls_per_day_max=100, players_online_max=100), Shares()
+    owner = ledger.get_game_usage(1).owner
+    assert owner.shares is not None
+
+    def is_settled() -> bool:
+        assert owner.shares is not None
+        return owner.shares.is_settled(owner.count_used(), owner.limits)
+
+    assert not is_settled(), "nothing was granted yet"
+    settle(ledger, 0, shares, is_lost=True)
+    assert not is_settled(), "nobody knows what was granted"
+    settle(ledger, 0, shares)
+    assert is_settled()
+    assert ledger.count_call(1, NOW) == 0
+    assert not is_settled(), "more is used"
+    settle(ledger, 0, shares)
+    assert is_settled()
+    assert owner.shares.lacks("players_online", 50, 0, 100)
+    assert not is_settled(), "more is needed"
+    settle(ledger, 0, shares)
+    assert not is_settled(), "what was needed is given back"
+    settle(ledger, 0, shares)
+    assert is_settled()
+    ledger.start_day_at(NOW + DAY_SECONDS)
+    assert not is_settled(), "a new day has begun"
+
+
+def test_who_got_less_than_they_want_asks_again():
+    ledger, shares = ledger_of(calls_per_day_max=100), Shares()
+    shares.held[9] = 100
+    settle(ledger, 0, shares)
+    owner = ledger.get_game_usage(1).owner
+    assert owner.shares is not None
+    assert not owner.shares.is_settled(owner.count_used(), owner.limits)
+
+
 def test_a_new_day_begins_without_a_share():
     ledger, shares = ledger_of(calls_per_day_max=100, players_online_max=100), Shares()
     settle(ledger, 0, shares)

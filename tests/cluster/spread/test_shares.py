@@ -105,6 +105,26 @@ async def test_players_of_two_nodes_are_as_many_as_the_plan_allows(limit: int):
         assert let_in == limit
 
 
+async def test_who_stays_idle_takes_nothing_and_notices_who_comes_and_goes():
+    async with open_two(players_online_max=100) as two:
+        records = [two.records(one) for one in two.nodes]
+        assert await two.players(two.other, 1) == 1
+        await two.settle()
+        await two.settle()
+        taken = [each.taken for each in records]
+        await two.settle()
+        assert [each.taken for each in records] == taken
+        assert await two.players(two.other, 1) == 1
+        await two.settle()
+        assert records[0].taken == taken[0], "the use of others is no reason to ask"
+        assert records[1].taken > taken[1]
+        await two.settle()
+        before = records[0].taken
+        await records[1].give_back(LIMITED.owner_id)
+        await two.home.node.keeper.usage._settle_with_others()
+        assert records[0].taken == before + 1, "the reserve of a node depends on how many there are"
+
+
 async def test_one_node_may_use_all_but_a_twentieth_at_once_and_the_rest_a_round_later():
     async with open_two(players_online_max=100) as two:
         assert await two.players(two.other, 1) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -109,6 +109,10 @@ class MemoryUsage:
             grants.append(Grant(ask.kind, share, len(nodes)))
         return grants
 
+    def count_nodes(self, owner_ids: Sequence[int]) -> dict[int, int]:
+        held = {(o, n) for o, _, n in self.shares if o in owner_ids and not self.has_ended(n)}
+        return dict(Counter(owner_id for owner_id, _ in held))
+
     def free_ended(self) -> None:
         """Give back what nodes had that have ended."""
         self.shares = {key: held for key, held in self.shares.items() if not self.has_ended(key[2])}
@@ -153,6 +157,9 @@ class UnsharedUsage:
         raise AssertionError("no game is in several partitions")
 
     async def take(self, owner_id: int, day: int, asks: Sequence[ShareAsk]) -> list[Grant]:
+        raise AssertionError("no plan is shared")
+
+    async def count_nodes(self, owner_ids: Sequence[int]) -> dict[int, int]:
         raise AssertionError("no plan is shared")
 
     async def give_back(self, owner_id: int) -> None:
@@ -229,6 +236,9 @@ class NodeUsage:
         return await self.do(
             "take_shares", lambda: self.tables.take(self.node_id, owner_id, day, asks)
         )
+
+    async def count_nodes(self, owner_ids: Sequence[int]) -> dict[int, int]:
+        return await self.do("count_nodes", lambda: self.tables.count_nodes(owner_ids))
 
     async def give_back(self, owner_id: int) -> None:
         await self.do("give_back", lambda: self.tables.give_back(self.node_id, owner_id))
