@@ -3,12 +3,13 @@
 A refusal costs a third of an answer, so as many as a connection can take would fill the core.
 Nothing is read from a connection while a refusal of it is held up. An HTTP/1.1 connection waits for
 its answer in any case. An HTTP/2 connection would go on to open streams, so its refusals are
-counted here.
+counted here. They also end by turns: those of hundreds of streams that end together made passes of
+tens of milliseconds.
 """
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -21,10 +22,15 @@ HOLD_UP_SECONDS = 1.0
 class HeldUp:
     """The refusals of one connection that are held up at the moment."""
 
-    __slots__ = ("_count", "_readers")
+    __slots__ = ("_count", "_readers", "take_turn")
 
-    def __init__(self) -> None:
-        """Start with no refusal held up."""
+    def __init__(self, take_turn: Callable[[], Awaitable[None]]) -> None:
+        """Start with no refusal held up.
+
+        Args:
+            take_turn: waits until one of these refusals may be sent.
+        """
+        self.take_turn = take_turn
         self._count = 0
         self._readers = trio.lowlevel.ParkingLot()
 
@@ -63,5 +69,9 @@ async def hold_up() -> None:
     Cancellation just ends the wait.
     """
     held_up = HELD_UP.get(None)
-    with contextlib.nullcontext() if held_up is None else held_up:
+    if held_up is None:
         await trio.sleep(HOLD_UP_SECONDS)
+        return
+    with held_up:
+        await trio.sleep(HOLD_UP_SECONDS)
+        await held_up.take_turn()

@@ -146,9 +146,10 @@ class HypercornServer:
         server.break_off = fence.break_off
         server.turn = trio.lowlevel.checkpoint
         if not self._proxies.trusts(peer):
-            held_up = HeldUp()
+            take_turn = partial(self.take_turn, address_key(peer))
+            held_up = HeldUp(take_turn)
             HELD_UP.set(held_up)
-            server.turn = partial(self._turn, held_up, address_key(peer))
+            server.turn = partial(_turn, held_up, take_turn)
         server.frames = FrameMeter(
             partial(self._admit_frames, Limiter(FRAMES, 1), peer),
             partial(head.hold, key=address_key(peer)),
@@ -156,9 +157,11 @@ class HypercornServer:
         )
         return server
 
-    async def _turn(self, held_up: HeldUp, key: str) -> None:
-        """Wait for the turn of a piece, and for refusals of its connection that are held up."""
-        await held_up.wait()
+    async def take_turn(self, key: str) -> None:
+        """Wait for the turn of what an address has sent, or of a refusal of that.
+
+        Cancellation: it had no turn, and is in nobody's way.
+        """
         turns = self._limits.turns
         if turns.is_on and not turns.take(key):
             await turns.wait(key)
@@ -184,6 +187,12 @@ class HypercornServer:
         self.drain()
         await trio.sleep(LAST_LOOK_SECONDS)
         await self._context.terminated.set()
+
+
+async def _turn(held_up: HeldUp, take_turn: Callable[[], Awaitable[None]]) -> None:
+    """Wait for the turn of a piece, and for refusals of its connection that are held up."""
+    await held_up.wait()
+    await take_turn()
 
 
 class _Http2InClear(Exception):

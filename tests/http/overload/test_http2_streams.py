@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
@@ -17,10 +19,12 @@ from waiting import until
 
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import delayed_refusals as refusals
+from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
 from greenroom.http.request import Answer, Request
-from greenroom.http.server import http2_protocol
+from greenroom.http.server import http2_protocol, hypercorn_server
 from greenroom.http.server.http2_frames import FrameMeter
+from greenroom.http.server.options import HttpOptions
 from greenroom.memory.garbage_collection import THRESHOLDS
 
 ATTACKER, HONEST = "127.0.0.1", "127.0.0.2"
@@ -258,10 +262,34 @@ async def test_a_connection_is_not_read_while_a_refusal_of_it_is_held_up(
             await trio.aclose_forcefully(each.stream)
 
 
+async def test_refusals_that_were_held_up_together_end_by_turns(
+    autojump_clock: trio.testing.MockClock,
+):
+    """Hundreds of them made a pass of tens of milliseconds."""
+    options = HttpOptions()
+    limits = CallLimits(LimitSettings())
+    server = hypercorn_server.HypercornServer(
+        cast("Any", None), options, Budgets(options), Echo(), limits
+    )
+    HELD_UP.set(HeldUp(partial(server.take_turn, ATTACKER)))
+    passes, ended = Passes(), list[int]()
+
+    async def refuse() -> None:
+        await hold_up()
+        ended.append(passes.number)
+
+    trio.lowlevel.add_instrument(passes)
+    async with trio.open_nursery() as nursery:
+        for _ in range(12):
+            nursery.start_soon(refuse)
+    trio.lowlevel.remove_instrument(passes)
+    assert len(set(ended)) == len(ended) == 12
+
+
 async def test_a_connection_is_read_again_after_the_last_refusal(
     autojump_clock: trio.testing.MockClock,
 ):
-    held_up = HeldUp()
+    held_up = HeldUp(trio.lowlevel.checkpoint)
     HELD_UP.set(held_up)
     await held_up.wait()  # nothing is held up
     async with trio.open_nursery() as nursery:
