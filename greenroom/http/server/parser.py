@@ -306,7 +306,11 @@ class RequestParser:
             BadRequest: the peer broke the protocol; answer 400 and close.
         """
         if self._complete:
-            self._begin()
+            if self._is_repeated and not self._size:  # nearly always: there was a head alone
+                self._head_done = self._complete = self._is_repeated = self.in_message = False
+                self._remaining = -1
+            else:
+                self._begin()
         while self._position < self._end:
             self.in_message = True
             event = self._feed_body() if self._head_done else self._feed_head()
@@ -318,13 +322,16 @@ class RequestParser:
 
     def _feed_head(self) -> ParserEvent:
         """Feed one piece of the head; judge the head when that was its end."""
+        has_begun, last = self._head, self.head
+        if last is not None and not has_begun and self._data.startswith(
+            self._last_head, self._position
+        ):
+            self._position += len(self._last_head)
+            return self._repeat(last)
         piece = self._take_to_blank_line()
-        if self._head:
-            head = self._head = self._head + piece
+        if has_begun:
+            head = self._head = has_begun + piece
         else:
-            last = self.head
-            if last is not None and piece == self._last_head:
-                return self._repeat(last)
             known = self._known.find(piece)
             if known is not None:
                 self._take_over(piece, known)
