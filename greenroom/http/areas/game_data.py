@@ -53,6 +53,8 @@ _KEY_MISSING: Final = "API token is required"
 _TOKEN_MISSING: Final = "Game player token is required"
 _ADMIN_INVALID: Final = "Invalid API token or private token"
 _REQUEST_ID: Final = re.compile(REQUEST_ID_PATTERN)
+_CHANGES_BYTES_MAX: Final = 8 << 10
+"""Room for dozens of changes with their conditions. A number may take 20 µs to read."""
 _decode_changes: Final = msgspec.json.Decoder(dict[str, StatChangeFields]).decode
 
 
@@ -172,6 +174,8 @@ async def stats(caller: AdminCaller, body: StatsBody) -> StatsReply:
 def _read_changes(changes: RawDocument | None) -> dict[str, StatChangeFields]:
     if changes is None:
         return {}
+    if len(memoryview(changes)) > _CHANGES_BYTES_MAX:
+        raise StatRefused(f"changes must have at most {_CHANGES_BYTES_MAX} bytes")
     try:
         return _decode_changes(changes)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
