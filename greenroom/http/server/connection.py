@@ -54,7 +54,7 @@ from greenroom.http.server.parser import (
 )
 from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase
 from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire, linger
-from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, chunk, close_parts
+from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, Waiting, chunk, close_parts
 from greenroom.network.addresses import address_key
 from greenroom.network.pieces import LARGE_BYTES
 
@@ -91,11 +91,9 @@ class Connection:
 
     __slots__ = (
         *("_answered", "_answered_by", "_arrived", "_begun", "_body", "_context", "_expired_in"),
-        *("_heeds_forwarded", "_held", "_moves", "_out", "_out_bytes", "_parser", "_peer"),
+        *("_heeds_forwarded", "_held", "_moves", "_out", "_parser", "_peer"),
         *("_must_finish", "_plain", "_scope", "_sending", "_streaming"),
-        *("_trusted", "_turns_key", "_unsent", "_vouched", "_wire"),
-        "phase",
-        "since",
+        *("_trusted", "_turns_key", "_unsent", "_vouched", "_wire", "phase", "since"),
     )
 
     def __init__(self, context: ConnectionContext, wire: Wire, peer: str, moves: int = 0) -> None:
@@ -115,10 +113,7 @@ class Connection:
         self._trusted = context.proxies.trusts(peer)
         self._heeds_forwarded = context.proxies.heeds(peer)
         self._parser = RequestParser(
-            options.header_bytes_max,
-            options.body_bytes_max,
-            options.drain_bytes_max,
-            context.heads,
+            options.header_bytes_max, options.body_bytes_max, options.drain_bytes_max, context.heads
         )
         self._body = BodyLease(context.budgets.requests)
         self._held = BodyLease(context.budgets.answers)
@@ -129,8 +124,7 @@ class Connection:
         self._moves = moves
         self._answered_by = 0
         """The other node that gave the last answer, if one did."""
-        self._out: list[bytes] = []
-        self._out_bytes = 0
+        self._out = Waiting()
         self._sending = False
         """A part of what was to be sent may have been sent."""
         self._streaming = False
@@ -308,11 +302,10 @@ class Connection:
         parser = self._parser
         if parser.expects_continue:
             parser.expects_continue = False
-            self._write(CONTINUE)
-        if self._out:
+            self._out.add(CONTINUE)
+        if self._out.parts:
             self._sending = True
-            self._unsent.begin()
-            await self._wire.post(self._take_out())
+            await self._wire.post(self._out.take())
             self._sending = False
         if parser.in_message:
             if not self._body.hold(parser.held_bytes, address_key(self._find_address())):
@@ -387,17 +380,31 @@ class Connection:
         if notes is None or notes.away is None or plain is None:
             return False
         is_last = not parser.keep_alive or context.stopping or not self._answered % BEGUN_MAX
-        if is_last or parser.has_rest or self._out or self._body.held or not plain.expect():
+        if is_last or parser.has_rest or self._out.parts or self._body.held or not plain.expect():
             return False
         self.phase = ANSWERING
         self.since = context.reaper.now
         self._vouched = False
-        begun = self._begun = begin(self._make_request(parser.body), self._take_answer)
+        request = self._make_request(parser.body)
+        if self._trusted:
+            self._work_for(request)
+        try:
+            begun = self._begun = begin(request, self._take_answer)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            plain.end_due()
+            self._answered += 1
+            self._out.add(self._fail(error))  # it may have been sent on, so it is not tried again
+            return True
         if begun is None:
             plain.end_due()
         elif begun.is_refused:
             self._must_finish = True
         return begun is not None
+
+    def _work_for(self, request: Request) -> None:
+        """Let the client be charged, of all whose requests a proxy sends here."""
+        self._unsent.key = address_key(request.address)
+        ADDRESS.set(self._unsent.key)
 
     def _take_answer(self) -> None:
         """Write the answer that another node has given, or wake the task to do what is left."""
@@ -409,11 +416,15 @@ class Connection:
             self._must_finish = True
             self._scope.cancel()
             return
+        try:
+            data = self._encode(answer)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            data = self._fail(error)
         self._begun = None
         self._answered += 1
         self.phase = IDLE
         self.since = context.reaper.now
-        plain.post_due(self._encode(answer))
+        plain.post_due(data)
 
     def _drop_begun(self) -> None:
         """Wait for no other node's answer any longer."""
@@ -425,17 +436,16 @@ class Connection:
     async def _answer(self, *, body_too_large: bool = False) -> None:
         """Answer the parser's request, or end what `_begin` has begun."""
         parser, context, begun = self._parser, self._context, self._begun
-        self._must_finish = False
-        self.phase = ANSWERING
-        self.since = context.reaper.now
-        self._vouched = False
         if begun is None:
+            self.phase = ANSWERING
+            self.since = context.reaper.now
+            self._vouched = False
             request = self._make_request(parser.body, body_too_large=body_too_large)
+            if self._trusted:
+                self._work_for(request)
         else:
+            self._must_finish = False
             request = begun.request
-        if self._trusted:
-            self._unsent.key = address_key(request.address)
-            ADDRESS.set(self._unsent.key)
         try:
             coming = context.answerer.answer(request) if begun is None else begun.finish()
             answer = await coming
@@ -444,14 +454,13 @@ class Connection:
                 answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
             self._answered_by = answer.answered_by
             if answer.stream is None:
-                self._write(self._encode(answer))
-        except Exception:
-            _logger.exception("no answer to %s %r", parser.method, parser.path)
-            answer = internal_server_error()
-            self._write(self._encode(answer))
-        if answer.stream is not None:
+                self._out.add(self._encode(answer))
+        except Exception as error:  # noqa: BLE001 - it is logged
+            answer = None
+            self._out.add(self._fail(error))
+        if answer is not None and answer.stream is not None:
             await self._stream(answer, answer.stream)
-        elif self._out_bytes > OUT_BYTES_MAX:
+        elif self._out.size > OUT_BYTES_MAX:
             del answer  # what is sent is a copy of its body
             await self._flush()
         if self._body.held:
@@ -475,10 +484,10 @@ class Connection:
         self._vouched = False
         is_common = parser.keep_alive and not (parser.http_1_0 or self._context.stopping)
         if is_common and parser.method != "HEAD":
-            self._write(writer.overloaded)
+            self._out.add(writer.overloaded)
         else:
-            self._write(self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS)))
-        if self._out_bytes > OUT_BYTES_MAX:
+            self._out.add(self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS)))
+        if self._out.size > OUT_BYTES_MAX:
             await self._flush()
         self._body.release()
 
@@ -503,14 +512,18 @@ class Connection:
         wire.post_early(context.writer.overloaded)
         return True
 
+    def _fail(self, error: Exception) -> bytes:
+        """Log why the parser's request has no answer, and return the bytes that say so."""
+        parser = self._parser
+        _logger.error("no answer to %s %r", parser.method, parser.path, exc_info=error)
+        return self._encode(internal_server_error())
+
     def _encode(self, answer: Answer) -> bytes:
         """Return the bytes of an answer to the parser's request."""
         parser, context = self._parser, self._context
+        is_head, is_last = parser.method == "HEAD", not parser.keep_alive or context.stopping
         return context.writer.encode(
-            answer,
-            head_only=parser.method == "HEAD",
-            close=not parser.keep_alive or context.stopping,
-            http_1_0=parser.http_1_0,
+            answer, head_only=is_head, close=is_last, http_1_0=parser.http_1_0
         )
 
     async def _stream(self, answer: Answer, parts: AsyncIterator[bytes]) -> None:
@@ -521,17 +534,17 @@ class Connection:
             parser.keep_alive = False
         self._streaming = True
         try:
-            self._write(
+            self._out.add(
                 context.writer.encode_head(answer, chunked=chunked, close=not parser.keep_alive)
             )
             if parser.method != "HEAD":
                 async for part in parts:
                     if part:
-                        self._write(chunk(part) if chunked else part)
+                        self._out.add(chunk(part) if chunked else part)
                         await self._flush()
                         self.since = context.reaper.now
                 if chunked:
-                    self._write(LAST_CHUNK)
+                    self._out.add(LAST_CHUNK)
             self._streaming = False
         except ConnectionLost:
             raise
@@ -566,7 +579,7 @@ class Connection:
             if last is not None and not self._parser.is_discarding:
                 self.phase = ANSWERING
                 self.since = self._context.reaper.now
-                self._write(self._context.writer.encode(last, close=True))
+                self._out.add(self._context.writer.encode(last, close=True))
             await self._flush()
             await self._linger()
 
@@ -576,23 +589,11 @@ class Connection:
         self.since = self._context.reaper.now
         await linger(self._wire)
 
-    def _write(self, data: bytes) -> None:
-        """Put bytes behind those that wait to be sent."""
-        self._out.append(data)
-        self._out_bytes += len(data)
-
     async def _flush(self) -> None:
         """Send what waits, in one write, behind what was posted."""
-        data = self._take_out()
+        data = self._out.take()
         self._unsent.begin(self._parser.rest_bytes, is_counted=self._held.held > 0)
         self._sending = True
         await self._wire.send(data)
+        self._unsent.begin()  # what is posted from now on is held by nobody yet
         self._sending = False
-
-    def _take_out(self) -> bytes:
-        """Return what waits to be sent, in one piece."""
-        out = self._out
-        data = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        self._out_bytes = 0
-        return data

@@ -18,17 +18,7 @@ class ConnectionContext:
     """The objects that all connections of a server share."""
 
     __slots__ = (
-        *(
-            "answerer",
-            "begin",
-            "budgets",
-            "heads",
-            "http2_clear",
-            "limits",
-            "options",
-            "others",
-            "pace",
-        ),
+        *("answerer", "begin", "budgets", "heads", "http2_clear", "limits", "options", "others"),
         *("pace", "parting", "pieces", "proxies", "reaper", "stopping", "writer"),
     )
 

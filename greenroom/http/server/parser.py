@@ -323,8 +323,10 @@ class RequestParser:
     def _feed_head(self) -> ParserEvent:
         """Feed one piece of the head; judge the head when that was its end."""
         has_begun, last = self._head, self.head
-        if last is not None and not has_begun and self._data.startswith(
-            self._last_head, self._position
+        if (
+            last is not None
+            and not has_begun
+            and self._data.startswith(self._last_head, self._position)
         ):
             self._position += len(self._last_head)
             return self._repeat(last)

@@ -3,160 +3,30 @@
 from __future__ import annotations
 
 import gc
-import socket
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
-import trio.testing
+from begun_kit import CLIENT, GET, LAST, Served, serving
 from http_kit import Reply, replies
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from greenroom.http.limits import CallLimits
-from greenroom.http.overload.body_memory import Budgets
-from greenroom.http.overload.pass_budget import PassBudget
-from greenroom.http.request import Answer, Request
-from greenroom.http.server.connection import BEGUN_MAX, Connection
-from greenroom.http.server.connection_context import ConnectionContext
+from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN
+from greenroom.http.request import Answer
+from greenroom.http.server.connection import BEGUN_MAX
 from greenroom.http.server.options import HttpOptions
-from greenroom.http.server.reaper import ANSWERING, IDLE, Phase, Reaper
-from greenroom.http.server.wire import SocketWire
-from greenroom.http.server.writer import AnswerWriter
-from greenroom.network.pass_sender import PassSender
+from greenroom.http.server.reaper import ANSWERING, IDLE, Phase
 
-GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
-LAST = b"GET /api/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-CLIENT = "198.51.100.1"
-
-
-class Begun:
-    """An answer to come; a test says when, and what."""
-
-    def __init__(self, request: Request, then: Callable[[], None], *, is_refused: bool) -> None:
-        self.request, self.then, self.is_refused = request, then, is_refused
-        self.answer: Answer | None = None
-        self.rest = trio.Event()
-        """Set once `finish` may return."""
-        self.is_awaited = self.is_dropped = False
-
-    def read(self) -> Answer | None:
-        return self.answer
-
-    async def finish(self) -> Answer:
-        self.is_awaited = True
-        await self.rest.wait()
-        return Answer(200, b"awaited")
-
-    def drop(self) -> None:
-        self.is_dropped = True
-
-    def end(self, body: bytes) -> None:
-        self.answer = Answer(200, body)
-        self.then()
-
-
-class Node:
-    """Answers here, and notes that other nodes answer what is like that."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.begun: list[Begun] = []
-        self.is_known = True
-        self.is_refused = False
-
-    async def answer(self, request: Request) -> Answer:
-        self.asked += 1
-        if request.notes is not None:
-            request.notes.away = "the way"
-        return Answer(200, b"here")
-
-    async def vouches(self, _: Request) -> bool:
-        return True
-
-    def begin(self, request: Request, then: Callable[[], None]) -> Begun | None:
-        if not self.is_known:
-            return None
-        self.begun.append(Begun(request, then, is_refused=self.is_refused))
-        return self.begun[-1]
-
-
-class Served:
-    """A connection, its client's end, and the node behind it."""
-
-    def __init__(self) -> None:
-        options, writer = HttpOptions(), AnswerWriter(0)
-        self.node, self.sender = Node(), PassSender()
-        self.reaper = Reaper(options, writer)
-        self.reaper.tick()
-        self.context = ConnectionContext(
-            options,
-            self.node,
-            writer,
-            self.reaper,
-            Budgets(options),
-            pace=PassBudget(),
-            limits=CallLimits(),
-            begin=self.node.begin,
-        )
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        self.wire = SocketWire(near, self.sender)
-        far.setblocking(False)
-        self.client = far
-        self.connection = Connection(self.context, self.wire, CLIENT)
-        self.is_over = trio.Event()
-
-    async def run(self) -> None:
-        self.reaper.connections.add(self.connection)
-        try:
-            await self.connection.run()
-        finally:
-            self.reaper.connections.discard(self.connection)
-            await self.wire.close()
-        self.is_over.set()
-
-    async def ask(self, data: bytes = GET) -> None:
-        """Send a request, and have the connection do what it can about it."""
-        self.client.send(data)
-        await wait_all_tasks_blocked()
-
-    async def take(self) -> list[Reply]:
-        """Return the answers that have come."""
-        await wait_all_tasks_blocked()
-        try:
-            return replies(self.client.recv(1 << 16))
-        except BlockingIOError:
-            return []
-
-    async def begin(self) -> Begun:
-        """Ask until another node is asked, and return what is waited for."""
-        for _ in range(2):
-            await self.ask()
-            assert [reply.body for reply in await self.take()] == [b"here"]
-        await self.ask()
-        [begun] = self.node.begun
-        return begun
+UNREAD = bytes(8 << 20)
+"""More than the kernel's buffers take."""
 
 
 @pytest.fixture
 async def one() -> AsyncIterator[Served]:
     async with serving() as one:
         yield one
-
-
-@asynccontextmanager
-async def serving() -> AsyncIterator[Served]:
-    one = Served()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(one.sender.run)
-        nursery.start_soon(one.reaper.run)
-        nursery.start_soon(one.run)
-        yield one
-        nursery.cancel_scope.cancel()
-    one.client.close()
 
 
 def phase_of(one: Served) -> Phase:
@@ -308,3 +178,79 @@ async def test_a_connection_that_ends_meanwhile_leaves_nothing_behind(
     del begun, one
     gc.collect()
     assert gone[0]() is None
+
+
+async def test_an_answer_to_head_has_no_body(one: Served) -> None:
+    head = GET.replace(b"GET", b"HEAD")
+    for _ in range(2):
+        await one.ask(head)
+        one.client.recv(1 << 16)
+    await one.ask(head)
+    one.node.begun[0].end(b"there")
+    await wait_all_tasks_blocked()
+    [reply] = replies(one.client.recv(1 << 16), heads=(0,))
+    assert (reply.headers["content-length"], reply.body) == ("5", b"")
+
+
+async def test_an_answer_that_cannot_be_written_is_a_500(one: Served) -> None:
+    begun = await one.begin()
+    begun.answer = Answer(999, b"no status of HTTP's")
+    begun.then()
+    [reply] = await one.take()
+    assert reply.status == 500
+    await one.ask()  # and so on
+    one.node.begun[1].end(b"next")
+    assert bodies(await one.take()) == [b"next"]
+
+
+async def test_a_call_that_cannot_be_sent_on_is_a_500(one: Served) -> None:
+    (await one.begin()).end(b"there")
+    await one.take()
+    one.node.is_broken = True
+    await one.ask()
+    assert not one.is_over.is_set()
+    [reply] = await one.take()
+    assert reply.status == 500
+    assert one.node.asked == 2, "it may have been sent on before that"
+    one.node.is_broken = False
+    await one.ask()  # and so on
+    one.node.begun[1].end(b"next")
+    assert bodies(await one.take()) == [b"next"]
+
+
+async def test_the_time_limit_of_an_answer_begins_once(
+    autojump_clock: MockClock, one: Served
+) -> None:
+    begun = await one.begin()
+    began, limit = trio.current_time(), HttpOptions().answer_seconds_max
+    await trio.sleep(limit / 2)
+    begun.then()  # the rest of the answer is waited for
+    await one.is_over.wait()
+    assert trio.current_time() - began < 1.2 * limit
+    assert begun.is_dropped
+
+
+async def test_what_a_client_behind_a_proxy_does_not_read_is_its_own() -> None:
+    near = GET.replace(b"\r\n\r\n", b"\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n")
+    far = near.replace(b"113.1", b"113.2")
+    async with serving(HttpOptions(trusted_proxies=(CLIENT,))) as one:
+        for data in (near, near, far, far):
+            await one.ask(data)
+            await one.take()
+        await one.ask(near)
+        assert one.node.begun_for == ["203.0.113.1"]
+        one.node.begun[0].end(UNREAD)
+        await wait_all_tasks_blocked()
+        held = one.context.budgets.answers
+        assert held.count_held("203.0.113.1") == held.held > len(UNREAD) // 2
+
+
+async def test_what_is_not_read_is_held_after_a_large_answer_too(one: Served) -> None:
+    one.node.body = bytes(ANSWER_BYTES_MIN + 1)
+    for _ in range(2):
+        await one.ask()
+        await one.take()
+    await one.ask()
+    one.node.begun[0].end(UNREAD)
+    await wait_all_tasks_blocked()
+    assert one.context.budgets.answers.held > len(UNREAD) // 2
