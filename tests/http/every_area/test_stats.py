@@ -121,7 +121,7 @@ def test_a_request_counts_once(declared: Api):
         ({"wins": 1}, 'changes must be such as {"wins":{"increment":1}}'),
         ({"wins": {"set": 1, "if_equals": 1, "of": "wnis"}}, 'did you mean "wins"?'),
         ([], "changes must be an object"),
-        ({str(number): {"set": 1} for number in range(500)}, "changes must have at most 8192 bytes"),
+        ({f"{n}": {"set": 1} for n in range(500)}, "changes must have at most 8192 bytes"),
     ],
 )
 def test_what_is_wrong_is_refused_whole(declared: Api, changes: object, told: str):

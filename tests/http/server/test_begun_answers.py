@@ -130,6 +130,14 @@ async def test_a_server_that_stops_waits_for_the_answer(one: Served) -> None:
     await one.is_over.wait()
 
 
+async def test_an_answer_that_comes_as_the_time_is_up_is_not_a_second_one(one: Served) -> None:
+    begun = await one.begin()
+    one.connection.expire()
+    begun.end(b"in the same moment")
+    await one.is_over.wait()
+    assert [reply.status for reply in await one.take()] == [500]
+
+
 async def test_an_answer_that_does_not_come_is_a_500(
     autojump_clock: MockClock, one: Served
 ) -> None:
