@@ -122,12 +122,15 @@ class HandOver:
         if to_node == self._shards.node_id or not self._is_taker(to_node):
             raise HandOverRefused(f"node {to_node} takes no shards from here; see cluster status")
 
-    async def drain(self, takers: Callable[[], Collection[int]], seconds_max: float) -> int:
+    async def drain(
+        self, takers: Callable[[], Collection[int]], seconds_max: float, *, waits: bool = False
+    ) -> int:
         """Hand over everything; return how many shards are left.
 
         Args:
             takers: returns the nodes that take shards, as of now.
             seconds_max: how long to try. What is left then, others take over once this node ends.
+            waits: while no node takes any, wait for one.
 
         Cancellation: what has been handed over so far stays so.
         """
@@ -136,7 +139,7 @@ class HandOver:
             while owned := self._shards.list_owned():
                 owners = dict.fromkeys(owned, self._shards.node_id)
                 moves = moves_to_leave(self._shards.node_id, takers(), owners)
-                if not moves:
+                if not moves and not waits:
                     break
                 if not await self.carry_out(moves):
                     await trio.sleep(RETRY_SECONDS)

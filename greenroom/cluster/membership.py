@@ -173,19 +173,21 @@ class Membership:
             trio.lowlevel.remove_instrument(self._guard)
         raise StorageFenced(f"{fenced[0]}")
 
-    async def drain(self, seconds_max: float, leaving: Collection[int] = ()) -> int:
+    async def drain(
+        self, seconds_max: float, leaving: Collection[int] = (), *, waits: bool = False
+    ) -> int:
         """Hand over everything to other nodes; return how many shards are left.
 
         Args:
             seconds_max: how long to try.
-            leaving: nodes that are about to stop, too, and so get nothing.
+            leaving: nodes that are about to stop, too, and so get nothing; `waits` is the drain's.
 
         Cancellation: what has been handed over so far stays so, and no shards are taken any more.
         """
         self.is_draining = True
         self._draining.update(leaving)
         self.look_soon()
-        return await self.hand_over.drain(self.list_takers, seconds_max)
+        return await self.hand_over.drain(self.list_takers, seconds_max, waits=waits)
 
     async def balance(self) -> int:
         """Move shards to the nodes on which they belong, whoever is in them; return how many.

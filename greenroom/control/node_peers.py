@@ -130,7 +130,7 @@ class NodePeers:
         while True:
             await self._drain_wanted.wait()
             self._drain_wanted = trio.Event()
-            left = await self._membership.drain(ASK_SECONDS_MAX)
+            left = await self._membership.drain(ASK_SECONDS_MAX, waits=True)
             _logger.info("drained: %d shards are left", left)
 
     @property

@@ -132,6 +132,24 @@ async def test_the_last_node_keeps_what_it_has(autojump_clock: Clock) -> None:
         assert cluster.is_served()
 
 
+async def test_a_drain_goes_on_once_there_is_a_node_again(autojump_clock: Clock) -> None:
+    async with running(2) as (cluster, (one, two)):
+        await two.kill()
+        await until(cluster.is_served, 10.0)
+        left = []
+
+        async def drain() -> None:
+            left.append(await one.membership.drain(60.0, waits=True))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drain)
+            await trio.sleep(20.0)
+            assert not left
+            [three] = cluster.start(1)
+        assert left == [0]
+        assert cluster.shares()[three.node_id] == SHARDS
+
+
 async def test_a_drain_ends_when_its_time_is_over(autojump_clock: Clock) -> None:
     async with running(2) as (_, (one, _)):
 
