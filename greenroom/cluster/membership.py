@@ -180,7 +180,8 @@ class Membership:
 
         Args:
             seconds_max: how long to try.
-            leaving: nodes that are about to stop, too, and so get nothing; `waits` is the drain's.
+            leaving: nodes that are about to stop, too, and so get nothing.
+            waits: see `HandOver.drain`.
 
         Cancellation: what has been handed over so far stays so, and no shards are taken any more.
         """
@@ -332,8 +333,6 @@ class Membership:
         if described != self._described:
             await self._records.describe(state=state, is_on_bus=described[1])
             self._described = described
-
-    # Who takes what.
 
     def _list_others(self) -> list[NodeRow]:
         """Return the other nodes that have not ended, as far as is known."""

@@ -71,8 +71,8 @@ PART_TRIES = 20
 PART_PAUSE_SECONDS = 0.01
 """How often an idle connection is offered to the processes that stay, and the time in between. They
 take only a few at a time."""
-BEGUN_MAX = 64
-"""The task waits for one of so many answers itself, so that the connection may move after it."""
+BEGUN_MAX, WAITED_MIN = 256, 8
+"""The task waits for the first few of so many answers itself, so the connection may move then."""
 MOVES_MAX = 2
 """How often a connection moves to another process. A client that calls games of several would be
 sent to and fro without end."""
@@ -379,7 +379,8 @@ class Connection:
         notes = None if parser.head is None else parser.head.notes
         if notes is None or notes.away is None or plain is None:
             return False
-        is_last = not parser.keep_alive or context.stopping or not self._answered % BEGUN_MAX
+        is_early = self._answered % BEGUN_MAX < WAITED_MIN
+        is_last = is_early or not parser.keep_alive or context.stopping
         if is_last or parser.has_rest or self._out.parts or self._body.held or not plain.expect():
             return False
         self.phase = ANSWERING

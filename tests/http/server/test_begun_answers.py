@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +15,21 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN
 from greenroom.http.request import Answer
-from greenroom.http.server.connection import BEGUN_MAX
+from greenroom.http.server import connection
+from greenroom.http.server.connection import BEGUN_MAX, WAITED_MIN
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.reaper import ANSWERING, IDLE, Phase
 
 UNREAD = bytes(8 << 20)
 """More than the kernel's buffers take."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_is_waited_for() -> Iterator[None]:
+    """The task waits for the first answer alone, not for the first few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "WAITED_MIN", 1)
+        yield
 
 
 @pytest.fixture
@@ -103,6 +112,18 @@ async def test_now_and_then_the_task_waits_itself(one: Served) -> None:
             one.node.begun[-1].end(b"there")
         assert len(await one.take()) == 1
     assert one.node.asked == 4  # two at first, then one of `BEGUN_MAX`
+
+
+async def test_the_task_waits_for_the_first_few_so_that_the_connection_may_move(
+    one: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "WAITED_MIN", WAITED_MIN)
+    for _ in range(WAITED_MIN):
+        await one.ask()
+        assert bodies(await one.take()) == [b"here"]
+    assert not one.node.begun
+    await one.ask()
+    assert len(one.node.begun) == 1
 
 
 async def test_a_last_request_is_answered_as_ever(one: Served) -> None:

@@ -6,7 +6,9 @@ Requests, answers of another node, a stop, limits of time and a client that leav
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
+import pytest
 import trio
 from begun_kit import Begun, Served, serving
 from http_kit import Reply, replies
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.http.request import Answer
+from greenroom.http.server import connection
 from greenroom.http.server.options import HttpOptions
 
 HEAD = b"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
@@ -29,6 +32,14 @@ EVENTS = (
 )
 CALM = tuple(event for event in EVENTS if event.split()[0] in {"ask", "end", "rest", "read"})
 """Events after which a connection goes on."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_is_waited_for() -> Iterator[None]:
+    """The task waits for the first answer alone, not for the first few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "WAITED_MIN", 1)
+        yield
 
 
 class Play:
