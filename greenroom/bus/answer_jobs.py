@@ -88,8 +88,6 @@ class AnswerJob(Job):
 
     def end(self) -> None:
         """See `Job`; it counts no longer."""
-        self.is_over = True
-        if self.slot is not None:
-            self.slot.discard(self)
+        super().end()
         self._asker.asks -= 1
         self._asker.held_bytes -= len(self._message)

@@ -129,8 +129,7 @@ class Exchange(Bus, ABC):
         wait_seconds_max: float = math.inf,
     ) -> Ask:
         """See `Bus`."""
-        if node_id < 1 or node_id == self._node_id:
-            self._check_node(node_id)
+        self._check_node(node_id)
         seconds = min(seconds_max, ASK_SECONDS_MAX)
         size, asks, now = len(message), self._asks, self._read_clock()
         try:
