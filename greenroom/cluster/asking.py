@@ -20,7 +20,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
-from greenroom.actors.world.others import Question
+from greenroom.actors.world.others import Question, ServedHere
 from greenroom.actors.world.world import World
 from greenroom.bus.bus import BusError
 from greenroom.cluster.calls.messages import NotOwner, Shard
@@ -119,6 +119,8 @@ class Asking:
         while True:
             left = until - trio.current_time()
             node_id = await self._shards.wait_for_owner(shard, left)
+            if question.of_others and node_id == self._shards.node_id:
+                raise ServedHere
             try:
                 return await self._ask_one(node_id, question, answer, (shard,), (), until)
             except AskedAnew:

@@ -287,7 +287,7 @@ async def answer_request(
     Raises:
         RequestNotFound, OnlyHostAnswers: in this order.
         PlayerIsSeated: the requester has a seat meanwhile, is banned, or the account is gone; the
-            request has been rejected. If they are only taking a seat right now, it stays.
+            request has been rejected.
         LobbyFull: the request stays.
         Refused: the room's behaviour does not let the requester in, or failed; the request stays.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
@@ -314,13 +314,11 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
             requester = await _find_unless_banned(world, requester_id)
-            if requester and not await pull(world, requester, lobby.key, PlayerIsSeated):
+            if requester and not await pull(world, requester, lobby.key):
                 requester = None
             if requester is not None:
                 await lobby.ask(ApproveRequest(player_id, request_id, requester.player_name))
     except PlayerIsSeated:
-        if not (world.seats.is_seated(requester_id) or world.seats.is_claimed(requester_id)):
-            raise
         await world.confirm_seat(requester_id)  # a seat that is lost costs nobody their request
         requester = None
     if requester is None:

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.flows.refusals import IsBusy
-from greenroom.actors.kernel.errors import ActorStopped, Moved, Refused, StorageUnavailable
+from greenroom.actors.kernel.errors import ActorStopped, Moved, StorageUnavailable
 from greenroom.actors.kernel.shards import ID_BYTES, new_id
+from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.player.messages import DescribePlayer, MovePlayer, Player, PlayerView
-from greenroom.actors.world.others import Question
+from greenroom.actors.world.others import Question, ServedHere
 from greenroom.actors.world.world import World
 
 ROOMS_MAX: Final = 300
@@ -30,7 +30,13 @@ PULLS_MAX: Final = 4
 
 
 class PullPlayer(Question, frozen=True):
-    """Have a player of the asked node live in another partition, unless they have a seat."""
+    """Have a player of the asked node live in another partition, unless they have a seat.
+
+    The asker has claimed their seat at its own node, and the asked one claims it, too. So a node
+    that serves the player's partition itself does not ask.
+    """
+
+    of_others = True
 
     player_id: int
     shard: int
@@ -44,7 +50,7 @@ class Pulled(msgspec.Struct, frozen=True, array_like=True):
     is_seated: bool = False
     """True if they were not moved, because they have a seat."""
     is_busy: bool = False
-    """True if they were not moved, because they are taking one."""
+    """True if they were not moved, because they are taking one: a node of older code says so."""
 
 
 def make_id(shard: int) -> str:
@@ -129,20 +135,18 @@ async def _move(world: World, player_id: int, shard: int) -> None:
         world.player_index.forget_departures((player_id,))
 
 
-async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Refused]) -> bool:
+async def pull(world: World, player: PlayerView, place_id: str) -> bool:
     """Move a player, who may be passive or another node's, to where they are about to sit.
 
     Args:
         world: where the room or lobby is.
         player: whom; their seat must be claimed here.
         place_id: the room or lobby.
-        is_busy: the refusal if they are taking a seat where they live.
 
     Returns:
         False if they have a seat where they live, and stay there.
 
     Raises:
-        Refused: `is_busy`.
         ActorUnavailable: they may have moved, which does no harm.
 
     Cancellation: they may have moved.
@@ -156,40 +160,51 @@ async def pull(world: World, player: PlayerView, place_id: str, is_busy: type[Re
             pulled = await _pull_here(world, player.player_id, place_id)
         else:
             question = PullPlayer(player.player_id, wanted)
-            pulled = await world.others.ask(player.game_id, shard, question, Pulled)
+            try:
+                pulled = await world.others.ask(player.game_id, shard, question, Pulled)
+            except ServedHere:
+                continue
             if pulled.shard == wanted:  # to memory, so that it is noticed when they are silent
                 await world.players.get_ref(player.player_id).ask(DescribePlayer())
         if pulled.is_seated:
             return False
         if pulled.is_busy:
-            raise is_busy
+            break
         shard = pulled.shard
     raise StorageUnavailable(f"player {player.player_id} is just moving")
 
 
 async def _pull_here(world: World, player_id: int, place_id: str) -> Pulled:
-    """Move a player from one partition of this node to another."""
+    """Move a player from one partition of this node to another, unless they have a seat.
+
+    Their partition may have come since their seat was claimed here, with them in one of its rooms.
+    """
     try:
         record = await world.players.get_ref(player_id).ask(DescribePlayer())
     except Moved as moved:
         return Pulled(_known(moved))
+    if world.seats.is_seated(player_id):
+        await world.confirm_seat(player_id)
+        return Pulled(None, is_seated=True)
     await move_to(world, record, place_id)
     return Pulled(world.ledger.get_shard(record.game_id, place_id))
 
 
 async def pull_away(world: World, asked: PullPlayer) -> Pulled:
-    """Answer `PullPlayer`."""
+    """Answer `PullPlayer`, once it is known whether they get a seat that they are just taking.
+
+    It may be asked again while the move for it goes on: that is waited for likewise.
+    """
     player_id = asked.player_id
+    await world.seats.wait_unclaimed(player_id)
     if world.seats.is_seated(player_id):
         await world.confirm_seat(player_id)
         return Pulled(None, is_seated=True)
     try:
-        with world.seats.claim(player_id, "lobby", IsBusy, IsBusy):
+        with world.seats.claim(player_id, "lobby", PlayerIsSeated, PlayerIsSeated):
             player = await world.players.get_ref(player_id).ask(DescribePlayer())
             if partition_of(world, player) != asked.shard:
                 await _move(world, player_id, asked.shard)
-    except IsBusy:
-        return Pulled(None, is_busy=True)
     except ActorStopped:
         return Pulled(None)
     except Moved as moved:

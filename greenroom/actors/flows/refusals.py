@@ -11,9 +11,5 @@ class NameMissing(Refused):
     text = "Player name is required"
 
 
-class IsBusy(Refused):
-    """A player who was to be moved is taking a seat; no client is told so."""
-
-
 class StatRefused(Refused):
     """A stat that is not declared, or a value that it cannot have; the text says which."""

@@ -1,18 +1,26 @@
 """The other nodes as flows see them: what they ask each other; `cluster.asking` implements it.
 
 A question is answered from what one node has in memory. Whoever answers asks nobody else, so nodes
-cannot wait for each other.
+do not wait for each other. Only `PullPlayer` may wait for a flow that asks, for as long as both are
+allowed to last.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
     """Something that a node is asked. Fields that are added later need defaults."""
+
+    of_others: ClassVar[bool] = False
+    """True if a node does not ask itself, but gets `ServedHere`."""
+
+
+class ServedHere(Exception):
+    """The node that asks serves the shard itself by now, and nothing was asked."""
 
 
 AnyAnswer = TypeVar("AnyAnswer", bound=msgspec.Struct)
@@ -49,6 +57,7 @@ class OtherNodes(Protocol):
 
         Raises:
             ActorUnavailable: there is no answer in time; what was asked for may have happened.
+            ServedHere: this node is the owner, and the question is one of others.
 
         Cancellation: what was asked for may have happened.
         """

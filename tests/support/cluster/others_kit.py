@@ -10,7 +10,7 @@ from shard_kit import Node
 
 from greenroom.actors.flows.spread.questions import ANSWERS
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.world.others import Question
+from greenroom.actors.world.others import Question, ServedHere
 
 AnyAnswer = TypeVar("AnyAnswer", bound=msgspec.Struct)
 
@@ -42,6 +42,8 @@ class WorldsNearby:
     ) -> AnyAnswer:
         for node in self.nodes:
             if node.owned.owns(shard):
+                if question.of_others and node is self.own:
+                    raise ServedHere
                 return await self._ask_one(node, question, answer)
         raise StorageUnavailable(f"nobody has shard {shard}")
 
