@@ -118,18 +118,28 @@ async def test_a_requester_whose_partition_comes_to_the_lobbys_node_meanwhile_ge
     assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
 
 
+@pytest.mark.parametrize("is_read_before", [False, True])
 async def test_a_seat_that_comes_to_the_lobbys_node_meanwhile_is_kept(
-    stage: Stage, nursery: trio.Nursery, autojump_clock: MockClock
+    stage: Stage, nursery: trio.Nursery, autojump_clock: MockClock, *, is_read_before: bool
 ):
+    """It comes while the requester's partition is waited for, or while their row is read."""
     spread, told = stage.spread, list[Reply]()
     shard = spread.memory.shard_of_player(spread.memory.players[stage.guest.player_id])
     one, two = spread.nodes
     room_id = (await stage.guest.done("POST", "game_room.php/create", ROOM))["room_id"]
-    begin_to_give(spread, shard, two, one)
-    nursery.start_soon(stage.note_approval, told)
-    await trio.sleep(0.1)
-    await one.node.keeper.bring_up([shard])
-    one.shards.open([shard])
+    if is_read_before:
+        spread.memory.read_seconds = 0.5
+        nursery.start_soon(stage.note_approval, told)
+        await trio.sleep(0.1)
+        spread.memory.read_seconds = 0.0
+        await spread.give(shard, one)
+    else:
+        begin_to_give(spread, shard, two, one)
+        nursery.start_soon(stage.note_approval, told)
+        await trio.sleep(0.1)
+        await one.node.keeper.bring_up([shard])
+        one.shards.open([shard])
+    assert not told
     await trio.sleep(1)
     assert [(reply.status, reply["error"]) for reply in told] == [SEATED]
     assert await stage.status() == "rejected"
