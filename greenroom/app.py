@@ -67,6 +67,7 @@ from greenroom.control.socket import Desk
 from greenroom.join_check import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
 from greenroom.listening_services import NO_PAGES, ListeningServices, Pages
 from greenroom.memory import garbage_collection
+from greenroom.memory.trim import keep_for_reuse
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy
@@ -107,6 +108,7 @@ async def serve(
     Cancellation stops the server in order, too.
     """
     gc.disable()
+    keep_for_reuse()
     manager = ServiceManager.take()
     moderation.prepare()
     sys.dont_write_bytecode |= settings.reload  # its files may be changed twice in a second
@@ -139,6 +141,7 @@ async def work(link: ParentLink) -> None:
     Raises the errors of `serve`. Cancellation stops the worker in order.
     """
     gc.disable()
+    keep_for_reuse()
     settings = link.begin.settings
     moderation.prepare()
     sys.dont_write_bytecode |= settings.reload

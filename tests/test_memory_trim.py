@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,38 @@ async def test_without_such_a_function_nothing_happens(
     monkeypatch.setattr(memory, "find_trim", lambda: None)
     await nursery.start(memory.trim_for_ever)
     await trio.sleep(memory.TRIM_SECONDS * 3)
+
+
+FAULTS = """
+import resource, sys
+from greenroom.memory import trim
+
+if sys.argv[1] == "kept":
+    trim.keep_for_reuse()
+
+def count_faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def use() -> None:
+    body = bytes(1 << 20)
+    answer = body + b"more"
+    again = answer + b"more"
+
+use()
+before = count_faults()
+for _ in range(100):
+    use()
+print(count_faults() - before)
+"""
+
+
+def count_faults(how: str) -> int:
+    """Return how many pages are made anew while 3 MiB are used a hundred times."""
+    command = [sys.executable, "-c", FAULTS, how]
+    return int(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+
+
+@pytest.mark.skipif(memory.find_trim() is None, reason="not glibc")
+def test_large_blocks_that_are_freed_are_used_again():
+    assert count_faults("kept") < 1_000
+    assert count_faults("as it is") > 10_000

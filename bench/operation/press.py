@@ -90,6 +90,7 @@ of thing that all share (`docs/reference/limits.md`), as far as others have left
 PLAYERS_MIXED, RATE_MIXED, RATE_BOARD, RATE_PAGES = 150, 300, 10, 2
 BOARD = ("-body", '{"sort_by":["level"],"limit":10}')
 SAMPLE_SECONDS = 0.2
+LOOK_SECONDS = 0.02
 FLOOD_NICENESS = 19
 """Floods come from elsewhere: here they must not keep the players and Postgres off their core."""
 FLOOD_SETTINGS = {"http2_clear_from": "127.0.0.0/8"}
@@ -288,14 +289,24 @@ def _play(run: Run, target: processes.Target, key: tuple[str, ...]) -> dict[str,
             *("http", "-url", f"{target.url}/openapi.json", "-c", "2", "-rate", str(RATE_PAGES)),
         ),
     }
-    running = {
-        kind: _start(str(run.program), *command, *duration) for kind, command in commands.items()
-    }
-    rows: dict[str, Row] = {}
-    for kind, process in running.items():
-        said, _ = process.communicate(timeout=300)
-        rows[kind] = json.loads(said.splitlines()[-1]) if said.strip() else {}
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        running: dict[str, subprocess.Popen[bytes]] = {}
+        for kind, command in commands.items():
+            meeting = ("-meet", folder) if kind == "players" else ()
+            running[kind] = _start(str(run.program), *command, *duration, *meeting)
+            if meeting:
+                _await_meeting(Path(folder), running[kind])
+        rows: dict[str, Row] = {}
+        for kind, process in running.items():
+            said, _ = process.communicate(timeout=300)
+            rows[kind] = json.loads(said.splitlines()[-1]) if said.strip() else {}
+        return rows
+
+
+def _await_meeting(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the players are set up, so that all are measured at the same time."""
+    while process.poll() is None and not any(folder.iterdir()):
+        time.sleep(LOOK_SECONDS)
 
 
 def _bad(row: Row, *, is_refused: bool) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Generator
 from typing import Generic, TypeVar
 
@@ -27,18 +29,23 @@ class Work(Generic[Result]):
         self._steps = steps
         self._due = 0
 
-    def go_on(self, size: int) -> bool:
+    def go_on(self, size: int, seconds_max: float = math.inf) -> bool:
         """Do steps of so many bytes together, and at least one that was due; return if it is over.
+
+        Args:
+            size: bytes.
+            seconds_max: no step begins after so many.
 
         Raises:
             Exception: what a step raises.
         """
+        end = time.perf_counter() + seconds_max
         size -= self._due
         try:
             while True:
                 self._due = next(self._steps)
                 size -= self._due
-                if size < 0:
+                if size < 0 or time.perf_counter() >= end:
                     return False
         except StopIteration as over:
             self.result = over.value

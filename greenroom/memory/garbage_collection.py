@@ -24,10 +24,10 @@ from greenroom.histogram import Histogram
 _logger = logging.getLogger(__name__)
 
 NEVER: Final = (1 << 31) - 1
-THRESHOLDS: Final = (2_000, 5, NEVER)
+THRESHOLDS: Final = (500, 4, NEVER)
 """When Python collects: after so many objects more than were freed, after so many young collections
-more, and never everything. Freeing 2,000 objects in cycles takes some 3 ms. An object counts as
-freed whatever its age, so a young collection may look at some times as many."""
+more, and never everything. An object counts as freed whatever its age. So a young collection may
+look at many times as many. With 2,000 and 5, it held a loop that was flooded for up to 25 ms."""
 LOOK_SECONDS: Final = 60.0
 """Seconds between two looks at how memory has grown."""
 GROWN_BYTES_MIN: Final = 256 << 20

@@ -16,7 +16,9 @@ from greenroom.http.steps import Steps, Work
 from greenroom.network.pieces import LARGE_BYTES, Pieces
 
 PIECE_BYTES: Final = 256 << 10
-"""Bytes of steps that are done in one go: some 1.5 ms. A single step may have more."""
+"""Bytes of steps that are done in one go. A single step may have more."""
+PIECE_SECONDS: Final = 0.0015
+"""Seconds after which no step begins in the same go: on a slow machine a byte costs more."""
 PLACES: Final = 4
 """Results that are half made, each of 4 MiB at most. Further addresses wait in turn.
 
@@ -61,7 +63,7 @@ class LargeWork:
             async with self._pieces.hold(key):
                 await self._turns.pause(key)
                 async with self._places:
-                    while not work.go_on(PIECE_BYTES):
+                    while not work.go_on(PIECE_BYTES, PIECE_SECONDS):
                         await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()  # to deal with the result takes long, too
         return work.result

@@ -202,7 +202,7 @@ class PassBudget(trio.abc.Instrument):
                     turns.stop()
             self._window_began, self._slow_seconds = now, 0.0
         if turns.is_on:
-            turns.begin_pass()
+            turns.begin_pass(now)
         return turns.is_on
 
     def rest(self) -> None:

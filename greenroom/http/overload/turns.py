@@ -10,11 +10,16 @@ done, a pass takes microseconds, and so does the wait.
 An address has a part for each player whose good token has come from it, up to `PARTS_MAX`. So the
 players behind one address do not share the part of a single client.
 
+However long passes are, an address that uses less than its part of the time does not wait (fair
+queueing: Demers, Keshav and Shenker). Its part of each pass is paid, too. If it owes less than
+that, it may use the rest in the next pass. All others have turns of `TURNS_SECONDS_MAX` together.
+
 A request that has waited too long for its turn is refused: as under any overload, soon and cheaply.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -42,10 +47,17 @@ TURNS_A_PASS_MAX: Final = 64
 """Turns of one address in one pass, at most."""
 TURN_SECONDS_MIN: Final = 20e-6
 """Seconds that a turn is taken to cost at least."""
+TURN_SECONDS_FIRST: Final = 200e-6
+"""Seconds that the first turn of an address is taken to cost."""
+TURNS_SECONDS_MAX: Final = 0.003
+"""Seconds of turns in one pass, for all addresses that owe. A turn may take longer than it usually
+does, so many in one pass would make it long."""
+SHARED_SECONDS_MAX: Final = 0.05
+"""Seconds of a pass that are shared out, at most."""
 TURNS_KEPT: Final = 64
 """Turns after which older ones count half."""
 PASSES_KEPT: Final = 128
-"""After so many passes, accounts of addresses that owe nothing are forgotten."""
+"""After so many passes, accounts of addresses that owe nothing and used nothing are forgotten."""
 KEYS_MAX: Final = 4096
 """Addresses whose use is counted; further ones never wait."""
 
@@ -53,11 +65,19 @@ KEYS_MAX: Final = 4096
 class _Account:
     """The debt of an address, and the usual cost of its turns."""
 
-    __slots__ = ("owed", "parts", "players", "prepaid", "spent", "turns")
+    __slots__ = (
+        *("is_used", "owed", "parts", "parts_before", "players", "prepaid", "spent"),
+        "turns",
+    )
 
     def __init__(self) -> None:
         self.owed = 0.0
+        """Seconds; below 0, it may use so much more."""
+        self.is_used = True
+        """It was charged since the parts were last counted."""
         self.parts = 1
+        self.parts_before = 1
+        """The count before: players do not call all the time."""
         self.players = set[int]()
         """Some of those who have called since the parts were last counted, `PARTS_MAX` at most."""
         self.prepaid = 0.0
@@ -68,25 +88,39 @@ class _Account:
 
     def charge(self, seconds: float) -> None:
         """Charge what has been used."""
+        self.is_used = True
         self.spent += seconds
         paid = min(self.prepaid, seconds)
         self.prepaid -= paid
         self.owed = min(self.owed + seconds - paid, OWED_SECONDS_MAX)
 
-    def take(self) -> None:
-        """Charge what a turn usually costs: a call may use it some passes later."""
-        cost = max(self.spent / self.turns if self.turns else 0.0, TURN_SECONDS_MIN)
+    def take(self) -> float:
+        """Charge what a turn usually costs, and return it: a call may use it some passes later."""
+        usual = self.spent / self.turns if self.turns else TURN_SECONDS_FIRST
+        cost = max(usual, TURN_SECONDS_MIN)
         self.owed = min(self.owed + cost, OWED_SECONDS_MAX)
         self.prepaid = min(self.prepaid + cost, OWED_SECONDS_MAX)
         self.turns += 1
         if self.turns >= TURNS_KEPT:
             self.turns //= 2
             self.spent /= 2
+        return cost
+
+    def pay(self, seconds: float, share: float) -> None:
+        """Pay off what is owed.
+
+        Args:
+            seconds: for it.
+            share: of the pass before. What is left of it may be used now.
+        """
+        self.owed = max(self.owed - max(seconds, share), -share)
 
     def count_parts(self) -> None:
-        """Have as many parts as players have called since the last time."""
-        self.parts = max(len(self.players), 1)
+        """Have as many parts as players have called lately, and begin to count anew."""
+        counted = max(len(self.players), 1)
+        self.parts, self.parts_before = max(counted, self.parts_before), counted
         self.players.clear()
+        self.is_used = False
 
 
 class AddressTurns:
@@ -105,6 +139,10 @@ class AddressTurns:
         self._queues: dict[str, deque[tuple[trio.lowlevel.Task, float]]] = {}
         """Those that wait, each with when it began to."""
         self._passes = 0
+        self._began = math.inf
+        """When the pass before began."""
+        self._left_seconds = TURNS_SECONDS_MAX
+        """Seconds of turns that this pass still has for addresses that owe."""
         self._runner: trio.lowlevel.Task | None = None
 
     @property
@@ -119,6 +157,7 @@ class AddressTurns:
     def stop(self) -> None:
         """Let everybody go on, and forget what is owed."""
         self.is_on = False
+        self._began = math.inf
         for key in tuple(self._queues):
             while key in self._queues:
                 self._release(key)
@@ -144,18 +183,27 @@ class AddressTurns:
             account.players.add(player_id)
             account.parts = max(account.parts, len(account.players))
 
-    def begin_pass(self) -> None:
-        """Pay off what each address owes, as far as its parts of the pass go."""
+    def begin_pass(self, now: float = 0.0) -> None:
+        """Pay off what each address owes, as far as its parts of the passes go.
+
+        Args:
+            now: monotonic seconds, by any clock.
+        """
         accounts = self._accounts
+        self._left_seconds = TURNS_SECONDS_MAX
+        shared, self._began = min(max(now - self._began, 0.0), SHARED_SECONDS_MAX), now
+        share = shared / max(sum([account.parts for account in accounts.values()]), 1)
         waiting = sum([accounts[key].parts if key in accounts else 1 for key in self._queues])
         even = WAITING_SECONDS / max(waiting, 1)
         part = min(max(even, PART_SECONDS_MIN), WAITING_SECONDS_MAX / max(waiting, 1))
         for account in accounts.values():
             paid = max(min(part * account.parts, WAITING_SECONDS), PART_SECONDS_MIN)
-            account.owed = max(account.owed - paid, 0.0)
+            account.pay(paid, share * account.parts)
         self._passes += 1
         if not self._passes % PASSES_KEPT:
-            self._accounts = {key: each for key, each in accounts.items() if each.owed}
+            self._accounts = {
+                key: each for key, each in accounts.items() if each.is_used or each.owed > 0.0
+            }
             for account in self._accounts.values():
                 account.count_parts()
 
@@ -170,9 +218,13 @@ class AddressTurns:
         account = self._find_account(key) if key else None
         if account is None:
             return True
-        if account.owed > OWED_SECONDS:
+        return self._take(account)
+
+    def _take(self, account: _Account) -> bool:
+        """Take a turn of an address if there is one now; return whether there was."""
+        if account.owed > OWED_SECONDS or (account.owed > 0.0 and self._left_seconds <= 0.0):
             return False
-        account.take()
+        self._left_seconds -= account.take()
         return True
 
     async def wait(self, key: str) -> bool:
@@ -229,11 +281,11 @@ class AddressTurns:
                 self._release(key)
             account = self._find_account(key)
             for _ in range(min(len(queue), TURNS_A_PASS_MAX)):
-                if account is not None:
-                    if account.owed > OWED_SECONDS:
-                        break
-                    account.take()
+                if account is not None and not self._take(account):
+                    break
                 self._release(key)
+            if key in self._queues:
+                self._queues[key] = self._queues.pop(key)  # others are the first next time
 
     def _release(self, key: str) -> None:
         """Let the first of an address go on."""

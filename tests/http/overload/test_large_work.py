@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Self
 
@@ -50,6 +51,23 @@ def test_steps_are_done_as_far_as_they_fit_and_one_in_any_case():
     assert [work.go_on(25), len(seen), work.go_on(25), len(seen)] == [False, 0, False, 1]
     assert work.go_on(25)
     assert finish(count_to(3, 10, seen)) == 3
+
+
+def test_no_step_begins_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def take_long() -> Steps[None]:
+        for _ in range(4):
+            yield 1
+            now[0] += 0.002
+
+    work = Work(take_long())
+    began = []
+    while not work.go_on(100, seconds_max=0.003):
+        began.append(round(now[0], 3))
+    assert began == [0.004]
+    assert now[0] == pytest.approx(0.008)
 
 
 async def test_what_is_small_is_done_at_once():

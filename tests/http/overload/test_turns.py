@@ -22,7 +22,10 @@ from greenroom.http.overload.turns import (
     PART_SECONDS_MIN,
     PARTS_MAX,
     PASSES_KEPT,
+    SHARED_SECONDS_MAX,
+    TURN_SECONDS_FIRST,
     TURNS_KEPT,
+    TURNS_SECONDS_MAX,
     WAIT_SECONDS_MAX,
     WAITING_SECONDS,
     WAITING_SECONDS_MAX,
@@ -92,7 +95,7 @@ def test_what_is_owed_has_a_bound_and_so_have_the_addresses() -> None:
     assert len(of_all._accounts) == KEYS_MAX
     assert of_all.take("one more")
     of_all.charge("flood", 1000.0)
-    for _ in range(PASSES_KEPT):
+    for _ in range(2 * PASSES_KEPT):
         of_all.begin_pass()
         of_all.charge("flood", 1000.0)
     assert [*of_all._accounts] == ["flood"]
@@ -161,7 +164,7 @@ def test_the_parts_of_an_address_have_a_bound_and_are_counted_anew() -> None:
         of_all.note_player("crowd", player_id)
     account = of_all._accounts["crowd"]
     assert account.parts == len(account.players) == PARTS_MAX
-    for parts in (PARTS_MAX, 1):
+    for parts in (PARTS_MAX, PARTS_MAX, 1):
         for _ in range(PASSES_KEPT):
             of_all.charge("crowd", OWED_SECONDS_MAX)
             of_all.begin_pass()
@@ -170,6 +173,84 @@ def test_the_parts_of_an_address_have_a_bound_and_are_counted_anew() -> None:
         of_all.charge(f"address {number}", 0.001)
     of_all.note_player("one more", 1)
     assert len(of_all._accounts) == KEYS_MAX
+
+
+def test_an_address_that_uses_less_than_its_part_of_long_passes_never_waits() -> None:
+    """150 players used a quarter of a core, and had 1.5 ms of passes of 30 ms: they waited 80."""
+    of_all = owing(*(f"flood {number}" for number in range(13)))
+    for player_id in range(PARTS_MAX):
+        of_all.note_player("school", player_id)
+    part_seconds = 0.03 * PARTS_MAX / (PARTS_MAX + 13)
+    calls = int(0.9 * part_seconds / 0.0005)
+    for number in range(2 * TURNS_KEPT):
+        of_all.begin_pass(0.03 * number)
+        of_all.charge("flood 1", OWED_SECONDS_MAX)
+        taken = 0
+        while taken < calls and of_all.take("school"):
+            of_all.charge("school", 0.0005)
+            taken += 1
+        assert taken == calls or number < 2
+    assert not of_all.take("flood 1")
+
+
+def test_what_is_left_of_a_part_is_not_saved_up() -> None:
+    of_all = owing("idle", "other", seconds=0.0)
+    for number in range(10):
+        of_all.begin_pass(0.01 * number)
+    assert owed(of_all, "idle") == pytest.approx(-0.005)
+    of_all.begin_pass(60.0)
+    assert owed(of_all, "idle") == pytest.approx(-SHARED_SECONDS_MAX / 2)
+
+
+def test_a_pass_has_a_few_ms_of_turns_for_all_who_owe() -> None:
+    """Each of 13 floods had a turn that took 5 ms in the same pass."""
+    floods = [f"flood {number}" for number in range(20)]
+    of_all = owing(*floods, seconds=OWED_SECONDS / 2)
+    taken = [flood for flood in floods for _ in range(2) if of_all.take(flood)]
+    assert 2 < len(taken) <= TURNS_SECONDS_MAX / TURN_SECONDS_FIRST
+    assert of_all.take("who owes nothing")
+    of_all.begin_pass()
+    assert of_all.take(floods[-1])
+
+
+async def test_those_for_whom_a_pass_had_no_turn_are_the_first_next_time(
+    autojump_clock: MockClock,
+) -> None:
+    floods = [f"flood {number}" for number in range(40)]
+    of_all = owing(*floods, seconds=OWED_SECONDS / 2)
+    gives = 0
+    served: dict[str, list[int]] = {key: [] for key in floods}
+
+    async def ask(key: str) -> None:
+        for _ in range(2):
+            await of_all.wait(key)
+            served[key].append(gives)
+
+    async with trio.open_nursery() as nursery:
+        for key in floods:
+            nursery.start_soon(ask, key)
+            await wait_all_tasks_blocked()
+        while not all(served.values()):
+            gives += 1
+            for key in floods:
+                of_all._accounts[key].owed = OWED_SECONDS / 2
+            of_all._left_seconds = TURNS_SECONDS_MAX
+            of_all._give()
+            await wait_all_tasks_blocked()
+        of_all.stop()
+    firsts, seconds = zip(*served.values(), strict=True)
+    assert max(firsts) <= min(seconds), "nobody had two before all had one"
+    assert max(firsts) > 2
+
+
+def test_players_who_do_not_call_for_a_moment_still_count() -> None:
+    of_all = owing("school", seconds=0.0)
+    for player_id in range(PARTS_MAX):
+        of_all.note_player("school", player_id)
+    for _ in range(PASSES_KEPT):
+        of_all.begin_pass()
+    of_all.note_player("school", 1)
+    assert of_all._accounts["school"].parts == PARTS_MAX
 
 
 async def test_only_players_with_a_good_token_count(autojump_clock: MockClock) -> None:
