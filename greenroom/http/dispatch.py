@@ -427,7 +427,9 @@ class Dispatcher:
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, request, caller, reply, is_engine=is_engine)
-        return await self._encode(route, request, caller, reply, is_engine=is_engine)
+        if is_engine or turns.is_on:
+            return await self._encode_in_turn(route, request, caller, reply, is_engine=is_engine)
+        return self._end(route, request, caller, route.encoder.encode(reply))
 
     async def _authenticate(self, route: Route, request: Request, answers: int) -> GameCaller:
         """Return the caller whose tokens a request has; `answers` is as for `_try_again`."""
@@ -452,18 +454,20 @@ class Dispatcher:
         steps = route.read_in_steps(request, query)
         return await self._large_work.do(address_key(request.address), steps)
 
-    async def _encode(
+    async def _encode_in_turn(
         self, route: Route, request: Request, caller: GameCaller, reply: Any, *, is_engine: bool
     ) -> Answer:
-        """Return a reply's JSON, once its address has a turn, and charge what is large."""
-        turns = self._limits.turns
-        if turns.is_on and not turns.take(key := address_key(request.address)):
-            await turns.wait(key)  # what is large takes milliseconds to encode
-        if is_engine:
-            steps = route.encoder.encode_engine(reply)
-            encoded = await self._large_work.do(address_key(request.address), steps)
-        else:
-            encoded = route.encoder.encode(reply)
+        """Answer with a reply, once its address has a turn: to encode it may take milliseconds."""
+        turns, key = self._limits.turns, address_key(request.address)
+        if turns.is_on and not turns.take(key):
+            await turns.wait(key)
+        if not is_engine:
+            return self._end(route, request, caller, route.encoder.encode(reply))
+        steps = route.encoder.encode_engine(reply)
+        return self._end(route, request, caller, await self._large_work.do(key, steps))
+
+    def _end(self, route: Route, request: Request, caller: GameCaller, encoded: bytes) -> Answer:
+        """Answer with a reply's JSON, and charge what is large."""
         if len(encoded) >= ANSWER_BYTES_PER_UNIT:
             self._charge_answer(route, request, caller, len(encoded))
         return Answer(200, encoded)
