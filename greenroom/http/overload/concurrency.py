@@ -105,8 +105,8 @@ class ConcurrencyLimit:
         self._answered += 1
         if self._number - entered < YOUNG_INTERVALS:
             self._begun[entered % YOUNG_INTERVALS] -= 1
-            self._young = young = self._young - 1
-            self._least = min(self._least, young)
+            self._young -= 1
+            self._least = min(self._least, self._young)
 
     def look(self, now: float) -> None:
         """Judge the interval that is over, if it is, and begin the next."""
