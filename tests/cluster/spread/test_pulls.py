@@ -72,6 +72,13 @@ async def ask_to_join(spread: Spread, host: Client, guest: Client) -> Stage:
     return Stage(spread, host, guest, asked["request_id"])
 
 
+async def check_approved(stage: Stage, told: list[Reply]) -> None:
+    """Check that the one approval is answered well soon, and the guest sits beside the host."""
+    await trio.sleep(1)
+    assert [reply.status for reply in told] == [200]
+    assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
+
+
 async def test_a_requester_whose_move_takes_longer_than_an_answer_gets_the_seat(
     stage: Stage, nursery: trio.Nursery, autojump_clock: MockClock
 ):
@@ -81,9 +88,7 @@ async def test_a_requester_whose_move_takes_longer_than_an_answer_gets_the_seat(
     await trio.sleep(1.5 * ANSWER_SECONDS_MAX)  # their node has been asked twice
     assert not told
     stage.let_commits_go()
-    await trio.sleep(1)
-    assert [reply.status for reply in told] == [200]
-    assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
+    await check_approved(stage, told)
 
 
 async def test_a_host_who_is_told_to_try_again_is_not_refused_while_that_move_goes_on(
@@ -96,9 +101,7 @@ async def test_a_host_who_is_told_to_try_again_is_not_refused_while_that_move_go
     await trio.sleep(0.5)
     assert not told
     stage.let_commits_go()
-    await trio.sleep(1)
-    assert [reply.status for reply in told] == [200]
-    assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
+    await check_approved(stage, told)
 
 
 async def test_a_requester_whose_partition_comes_to_the_lobbys_node_meanwhile_gets_the_seat(
@@ -113,9 +116,7 @@ async def test_a_requester_whose_partition_comes_to_the_lobbys_node_meanwhile_ge
     assert not told, "it waits for the partition"
     await one.node.keeper.bring_up([shard])
     one.shards.open([shard])
-    await trio.sleep(1)
-    assert [reply.status for reply in told] == [200]
-    assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
+    await check_approved(stage, told)
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])
