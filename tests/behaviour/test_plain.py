@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -103,16 +104,26 @@ class Counting(RoomBehaviour[Seen]):
         room.state.number = len(numbers.values)
 
 
+def _least_seconds(read: Callable[[bytes], object], data: bytes) -> float:
+    """Return how long it takes this machine, undisturbed, to read a document."""
+    seconds: list[float] = []
+    for _ in range(15):
+        began = time.thread_time()
+        read(data)
+        seconds.append(time.thread_time() - began)
+    return min(seconds)
+
+
 @pytest.mark.parametrize("number", ["1e300", "5e-324", "1.2345678901234567e-300", "0.5"])
 def test_numbers_of_any_size_are_read_quickly(number: str):
+    """The decoder alone takes 50 to 200 times what it takes to find them all."""
     data = b"[%b]" % b",".join([number.encode()] * (65_000 // (len(number) + 1)))
-    took: list[float] = []
-    while min(took, default=1.0) >= 0.008 and len(took) < 40:
-        began = time.thread_time()
-        read = plain(data)
-        took.append(time.thread_time() - began)
-        assert set(read) == {float(number)}
-    assert min(took) < 0.008
+
+    def find_them(data: bytes) -> object:
+        return json.loads(data, parse_float=lambda _: 0.5)
+
+    assert set(plain(data)) == {float(number)}
+    assert _least_seconds(plain, data) < 8 * _least_seconds(find_them, data)
 
 
 def test_a_typed_handler_takes_some_extreme_numbers_and_refuses_very_many():

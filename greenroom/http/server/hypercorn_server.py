@@ -271,6 +271,8 @@ class _Server(TCPServer):
     linger_seconds_max = 0.0
     may_be_http_2 = False
     _idle = True
+    _in_hand: trio.Event | None = None
+    """Is set once what has been read is dealt with; None while there is nothing."""
     _peer_finished = False
 
     async def protocol_send(self, event: Event) -> None:
@@ -299,6 +301,8 @@ class _Server(TCPServer):
             await trio.sleep(LAST_LOOK_SECONDS)
             for _ in range(LAST_PASSES):  # a slow pass may have brought all of it at once
                 await trio.lowlevel.checkpoint()
+            while self._in_hand is not None:  # it waits for its turn
+                await self._in_hand.wait()
         with trio.CancelScope(shield=True):
             if (protocol := self._get_http_2()) is not None:
                 await protocol.end()
@@ -356,9 +360,14 @@ class _Server(TCPServer):
         data = None
         while data != b"":
             data = bytes(await self.stream.receive_some(MAX_RECV))
-            for piece in self.frames.cut(data):
-                await self.turn()
-                await self.protocol.handle(RawData(piece))
+            self._in_hand = in_hand = trio.Event()
+            try:
+                for piece in self.frames.cut(data):
+                    await self.turn()
+                    await self.protocol.handle(RawData(piece))
+            finally:
+                self._in_hand = None
+                in_hand.set()
 
     async def _end_http_2(self, reason: h2.errors.ErrorCodes) -> None:
         """Tell the peer why the connection ends."""

@@ -18,10 +18,11 @@ import h2.exceptions
 import pytest
 import trio
 from certificate_kit import Authority
-from http_kit import replies, serving
+from http_kit import read_all, replies, serving
 from waiting import until
 
 from greenroom.http.server.connection import LAST_LOOK_SECONDS
+from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.network.certificate import Certificate
 
 CLIENTS = 20
@@ -215,3 +216,26 @@ async def test_no_request_is_lost_over_http_2(authority: Authority, drain: bool)
         tally = await count_lost(lambda p, t: Http2Client(p, t, context), drain=drain, tls=tls)
         assert tally.lost == []
         assert tally.last > 0
+
+
+async def test_a_request_that_waits_for_its_turn_is_answered_at_a_stop() -> None:
+    """The turns of a whole address can take longer than the last look."""
+    may_go_on, is_waiting = trio.Event(), trio.Event()
+
+    async def wait_for_turn(server: HypercornServer, key: str) -> None:
+        is_waiting.set()
+        await may_go_on.wait()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HypercornServer, "take_turn", wait_for_turn)
+        async with serving(server="hypercorn") as running, trio.open_nursery() as nursery:
+            async with await trio.open_tcp_stream("127.0.0.1", running.port) as stream:
+                await stream.send_all(GET)
+                await is_waiting.wait()
+                nursery.start_soon(running.stop)
+                with trio.move_on_after(3 * LAST_LOOK_SECONDS) as reading:
+                    await read_all(stream)
+                assert reading.cancelled_caught
+                may_go_on.set()
+                [answer] = replies(await read_all(stream))
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
