@@ -44,7 +44,6 @@ from greenroom.config import Settings
 from greenroom.http.platforms.steam import Steam
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.nodes.identity import NodeIdentity
-from greenroom.persistence.nodes.session import NodeSession
 from greenroom.persistence.operators.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -79,31 +78,6 @@ def _storage_settings(settings: Settings) -> StorageSettings:
     return StorageSettings(
         commit_seconds_max=settings.commit_seconds_max, gate_seconds=settings.storage_gate_seconds
     )
-
-
-class SessionOwnership:
-    """The shards that a node's session has, as of its last opening; implements `Ownership`."""
-
-    def __init__(self, session: NodeSession) -> None:
-        """Look into a session, which may be opened later."""
-        self._session = session
-
-    @property
-    def version(self) -> int:
-        """See `Ownership`."""
-        return self._session.shards.version
-
-    def owns(self, shard: int) -> bool:
-        """See `Ownership`."""
-        return self._session.shards.owns(shard)
-
-    def find_epoch(self, shard: int) -> int | None:
-        """See `Ownership`."""
-        return self._session.shards.find_epoch(shard)
-
-    def find_start_version(self, shard: int) -> int | None:
-        """See `Ownership`."""
-        return self._session.shards.find_start_version(shard)
 
 
 def _friendships(
@@ -159,7 +133,7 @@ class ActorSystem:
         """
         is_alone = identity is None
         self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
-        own = None if is_alone else SessionOwnership(self.storage.session)
+        own = None if is_alone else self.storage.session.shards
         clock = SystemClock() if is_alone else SharedClock(self.storage.session.read_calendar)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)

@@ -1,10 +1,12 @@
 """Counts the instructions of an answer of one process, and of two workers together.
 
 If connections move, the worker of its game has each of them after its first call. If they stay,
-each takes players of both workers in turn, so exactly every second call is forwarded. What a
-connection costs at its beginning is left out: there is a short load and a long one, and the
-difference of the two is told. What servers do while nobody calls is counted in a pause and taken
-off: on a busy machine a load takes longer, and would have more of it.
+each takes players of both workers in turn, so exactly every second call is forwarded. Each worker
+has as many connections as one process alone. With fewer it would have fewer calls in a pass and
+fewer changes in a commit, which is no cost of the cluster. What a connection costs at its beginning
+is left out: there is a short load and a long one, and the difference of the two is told. What
+servers do while nobody calls is counted in a pause and taken off: on a busy machine a load takes
+longer, and would have more of it.
 
 As in `instructions`, the server is slow, and so are its clocks. Here leases last longer by as much,
 and so does each commit: Postgres waits before it. So a commit has as many changes as otherwise.
@@ -34,7 +36,7 @@ from scenario import Run, spread
 COMMIT_SECONDS: Final = 0.001
 """The time that Postgres takes for a commit, about."""
 SHORT, LONG = 512, 2_048
-"""Calls of the two loads."""
+"""Calls of the two loads, for each worker."""
 ONE, MOVED, FORWARDED = "one process", "two workers", "two, every second forwarded"
 WAYS: Final[Mapping[str, tuple[int, dict[str, str]]]] = {
     ONE: (1, {}),
@@ -100,8 +102,9 @@ def count_way(run: Run, checkout: Path, way: str) -> Iterator[tuple[str, float]]
             turns = ("-cred-turns", str(workers if way == FORWARDED else 1))
             for call, arguments in answers.calls(server.target.url):
                 request = [*arguments, *answers.heads(callers), *turns]
-                _send(run, server.target, request, SHORT)
-                yield call, _count(run, counts, server.target, request)
+                send = partial(_send, run, server.target, request, workers)
+                send(SHORT)
+                yield call, _count(counts, send) / workers
 
 
 def slow_postgres(url: str) -> None:
@@ -134,14 +137,10 @@ def serve(
         yield crew.BenchCrew(target, folder, workers)
 
 
-def _count(
-    run: Run, counts: callgrind.Counts, target: processes.Target, request: Sequence[str]
-) -> float:
-    """Return the instructions of an answer."""
+def _count(counts: callgrind.Counts, send: Callable[[int], object]) -> float:
+    """Return the instructions of an answer of each worker, together."""
     idle = _measure(counts, partial(time.sleep, IDLE_SECONDS))
-    short, long = (
-        _measure(counts, partial(_send, run, target, request, calls)) for calls in (SHORT, LONG)
-    )
+    short, long = (_measure(counts, partial(send, calls)) for calls in (SHORT, LONG))
     return cost_of(idle, short, long)
 
 
@@ -160,8 +159,11 @@ def cost_of(idle: Counted, short: Counted, long: Counted) -> float:
     return (second - first) / (LONG - SHORT)
 
 
-def _send(run: Run, target: processes.Target, request: Sequence[str], calls: int) -> None:
-    many = ("-c", str(answers.CONNECTIONS), "-n", str(calls))
+def _send(
+    run: Run, target: processes.Target, request: Sequence[str], workers: int, calls: int
+) -> None:
+    """Make so many calls for each worker."""
+    many = ("-c", str(answers.CONNECTIONS * workers), "-n", str(calls * workers))
     processes.request(run.program, target, *request, *many)
 
 
@@ -183,7 +185,8 @@ def report(costs: Costs, checkouts: Sequence[str]) -> list[str]:
         "|---" * len(heads) + "|",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
-        f"{answers.CONNECTIONS} connections in a closed loop. All workers are counted together,",
+        f"{answers.CONNECTIONS} connections for each process that answers, in a closed loop: so a",
+        "pass and a commit have as many calls everywhere. All workers are counted together,",
         "without their parent, Postgres and the kernel. A ratio is that of medians. What a",
         "connection costs at its beginning is left out, and what a server does while nobody calls.",
     ]

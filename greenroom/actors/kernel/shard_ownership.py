@@ -25,23 +25,44 @@ class Ownership(Protocol):
         """Return the epoch under which this node owns a shard, None if it does not."""
         ...
 
-    def find_start_version(self, shard: int) -> int | None:
-        """Return the `version` with which this node got a shard, None if it does not own it.
-
-        It differs from before also if the shard was lost and gained again under the same epoch.
-        """
+    def find_tenure(self, shard: int) -> Tenure | None:
+        """Return the time for which this node has a shard, None if it does not own it."""
         ...
+
+
+class Tenure:
+    """The time for which a node has a shard without a break, until it loses it.
+
+    What is read in it counts only if it has not ended meanwhile: then memory may be empty already.
+    A shard that is lost and gained again, under the same epoch or another, has a new one.
+    """
+
+    __slots__ = ("is_over", "since")
+
+    def __init__(self, since: int) -> None:
+        """Begin with a `version` of the ownership."""
+        self.since = since
+        self.is_over = False
+
+    def check(self) -> None:
+        """Check that the node still has the shard, and had it all the time.
+
+        Raises:
+            Moved: it was let go meanwhile, even if it has come back.
+        """
+        if self.is_over:
+            raise Moved
 
 
 class OwnedShards:
     """The shards of this node and their epochs; it implements `Ownership`."""
 
-    __slots__ = ("_epochs", "_since", "_version")
+    __slots__ = ("_epochs", "_tenures", "_version")
 
     def __init__(self) -> None:
         """Begin with none."""
         self._epochs: dict[int, int] = {}
-        self._since: dict[int, int] = {}
+        self._tenures: dict[int, Tenure] = {}
         self._version = 0
 
     @property
@@ -62,52 +83,29 @@ class OwnedShards:
         """Return the epoch under which this node owns a shard, None if it does not."""
         return self._epochs.get(shard)
 
-    def find_start_version(self, shard: int) -> int | None:
-        """Return the version with which this node got a shard; see `Ownership`."""
-        return self._since.get(shard)
+    def find_tenure(self, shard: int) -> Tenure | None:
+        """Return the time for which this node has a shard; see `Ownership`."""
+        return self._tenures.get(shard)
 
     def gain(self, shard: int, epoch: int) -> None:
         """Note that this node owns a shard from now on, or owns it under another epoch."""
         assert 0 <= shard < SHARDS, "there is no such shard"
         if self._epochs.get(shard) != epoch:
+            self.lose(shard)
             self._epochs[shard] = epoch
             self._version += 1
-            self._since[shard] = self._version
+            self._tenures[shard] = Tenure(self._version)
 
     def lose(self, shard: int) -> None:
         """Note that this node no longer owns a shard; do nothing if it did not."""
         if self._epochs.pop(shard, None) is not None:
-            del self._since[shard]
+            self._tenures.pop(shard).is_over = True
             self._version += 1
 
-
-class Tenure:
-    """The time for which this node has a shard without a break, seen from within it.
-
-    What is read in it counts only if it has not ended meanwhile: then memory may be empty already.
-    """
-
-    __slots__ = ("_ownership", "_shard", "_since")
-
-    def __init__(self, ownership: Ownership, shard: int) -> None:
-        """Note since when this node has a shard.
-
-        Raises:
-            Moved: it does not own it.
-        """
-        since = ownership.find_start_version(shard)
-        if since is None:
-            raise Moved
-        self._ownership, self._shard, self._since = ownership, shard, since
-
-    def check(self) -> None:
-        """Check that this node has had the shard ever since.
-
-        Raises:
-            Moved: it was let go meanwhile, even if it has come back.
-        """
-        if self._ownership.find_start_version(self._shard) != self._since:
-            raise Moved
+    def lose_all(self) -> None:
+        """Note that this node no longer owns any shard."""
+        for shard in self.epochs:
+            self.lose(shard)
 
 
 class TenureOfSeveral:
@@ -131,8 +129,8 @@ class TenureOfSeveral:
         if self._ownership.version == self._version:
             return
         for shard in self._shards:
-            since = self._ownership.find_start_version(shard)
-            if since is None or since > self._version:
+            tenure = self._ownership.find_tenure(shard)
+            if tenure is None or tenure.since > self._version:
                 raise Moved
 
 

@@ -199,9 +199,13 @@ class World(msgspec.Struct, kw_only=True):
                 return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
             shard = ledger.find_shard(game_id)
-        if shard is None or not self.serves(shard):
+        others = self.others
+        if shard is None or (others is not None and not others.serves(shard)):
             raise Moved
-        return Tenure(ownership, shard)
+        tenure = ownership.find_tenure(shard)
+        if tenure is None:
+            raise Moved
+        return tenure
 
     def join(self, others: OtherNodes) -> None:
         """Set the way to other nodes; before this, there is nobody to ask."""

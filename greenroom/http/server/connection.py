@@ -69,13 +69,11 @@ LAST_LOOK_SECONDS = 0.2
 other have asked again by then."""
 PART_TRIES = 20
 PART_PAUSE_SECONDS = 0.01
-"""How often an idle connection is offered to the processes that stay, and the time in between. They
-take only a few at a time."""
+"""How often an idle connection is offered to others, which take a few at a time; and the pause."""
 BEGUN_MAX, WAITED_MIN = 256, 8
 """The task waits for the first few of so many answers itself, so the connection may move then."""
 MOVES_MAX = 2
-"""How often a connection moves to another process. A client that calls games of several would be
-sent to and fro without end."""
+"""How often a connection moves. That of a client of several games would go to and fro for ever."""
 
 
 class _Overloaded(Exception):
@@ -375,13 +373,15 @@ class Connection:
 
         `_take_answer` writes the answer. Nothing is read until then.
         """
-        parser, context, plain = self._parser, self._context, self._plain
-        notes = None if parser.head is None else parser.head.notes
-        if notes is None or notes.away is None or plain is None:
+        parser = self._parser
+        if (head := parser.head) is None or (notes := head.notes) is None or notes.away is None:
             return False
+        context, plain = self._context, self._plain
         is_early = self._answered % BEGUN_MAX < WAITED_MIN
-        is_last = is_early or not parser.keep_alive or context.stopping
-        if is_last or parser.has_rest or self._out.parts or self._body.held or not plain.expect():
+        is_last = parser.has_rest or not parser.keep_alive or context.stopping
+        if plain is None or is_early or is_last or self._out.parts or self._body.held:
+            return False
+        if not plain.expect():
             return False
         self.phase = ANSWERING
         self.since = context.reaper.now

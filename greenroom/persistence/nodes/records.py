@@ -348,5 +348,10 @@ def _node(row: Row) -> NodeRow:
 
 def is_moved(writer: Writer, events: Sequence[Event], owned: OwnedShards) -> bool:
     """Return whether the writer, or one of the events, is of a shard that is not this node's."""
-    shards = [event.shard for event in events if isinstance(event, JournalEntry)]
-    return not all(shard is None or owned.owns(shard) for shard in (writer.shard, *shards))
+    shard = writer.shard
+    if shard is not None and not owned.owns(shard):
+        return True
+    for event in events:
+        if isinstance(event, JournalEntry) and event.shard != shard and not owned.owns(event.shard):
+            return True
+    return False

@@ -214,7 +214,7 @@ class NodeSession:
         self.sequence = 0
         """Transactions that this node committed, as far as we know."""
         self.shards = OwnedShards()
-        """The shards that are this node's now."""
+        """The shards that are this node's now, as of its last opening. It stays the same object."""
         self.written_epochs: dict[int, int] = {}
         """The epoch of each shard that is or was this node's: what was queued for a shard that has
         just been handed over is still written under it."""
@@ -385,7 +385,8 @@ class NodeSession:
             )
         self.node_id, self.epoch, self.sequence, self.renewed_at = node_id, epoch, 0, sent_at
         self.installation = Installation(installation_id, key)
-        self.shards, self.written_epochs = OwnedShards(), {}
+        self.shards.lose_all()
+        self.written_epochs = {}
         self.gain(dict(taken))
 
     def _make_columns(self) -> list[bytes | None]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.shard_ownership import OwnedShards, TenureOfSeveral
+from greenroom.actors.kernel.shard_ownership import OwnedShards, Tenure, TenureOfSeveral
 from greenroom.actors.kernel.shards import (
     ID_BYTES,
     SHARDS,
@@ -106,6 +106,7 @@ def test_moved_says_that_the_command_did_not_run():
 def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, int | None]]):
     owned, model = OwnedShards(), dict[int, int]()
     since = dict[int, int]()
+    tenures: list[Tenure] = []
     for shard, epoch in changes:
         before = dict(model), owned.version
         if epoch is None:
@@ -118,7 +119,12 @@ def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, in
         assert (owned.version > before[1]) == (model != before[0])
         if epoch is not None and model != before[0]:
             since[shard] = owned.version
-        assert owned.find_start_version(shard) == since.get(shard)
+        tenure = owned.find_tenure(shard)
+        assert (None if tenure is None else tenure.since) == since.get(shard)
+        tenures = [each for each in [*tenures, tenure] if each is not None]
+        assert {each for each in tenures if not each.is_over} == {
+            owned.find_tenure(each) for each in model
+        }
     assert owned.epochs == model
     for shard in {shard for shard, _ in changes}:
         assert owned.owns(shard) == (shard in model)
