@@ -17,10 +17,12 @@ import trio
 from greenroom.config import DEFAULTS
 from greenroom.network.shares import Shares
 
-BYTES_MAX: Final = 1 << 20
-"""The bound for all addresses together: as much as is durable in some tens of milliseconds.
+BYTES_MAX: Final = 256 << 10
+"""The bound for all addresses together: as much as is durable in some ten milliseconds.
 
-Besides, an address that has nothing on its way may always have one change there.
+Everybody's change waits for the commit before its own, and for its own. Four times as much had the
+others' slowest changes take twice as long under floods of large ones. An address that has nothing
+on its way may always have one change there, of any size.
 """
 COUNTED_BYTES: Final = 4 << 10
 """Changes of fewer bytes are small."""

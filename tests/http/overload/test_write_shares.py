@@ -97,18 +97,18 @@ async def test_changes_of_an_address_wait_for_its_others_in_their_order(
     entered: list[int] = []
 
     async def change(number: int) -> None:
-        assert await write_shares.enter("flood", COUNTED_BYTES_MAX)
+        assert await write_shares.enter("flood", BYTES_MAX // 4)
         entered.append(number)
         await trio.sleep(0.1)
-        write_shares.leave("flood", COUNTED_BYTES_MAX)
+        write_shares.leave("flood", BYTES_MAX // 4)
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(change, number)
             await trio.testing.wait_all_tasks_blocked()
         assert entered == [0, 1]
-        assert await write_shares.enter("honest", COUNTED_BYTES_MAX)
-        write_shares.leave("honest", COUNTED_BYTES_MAX)
+        assert await write_shares.enter("honest", BYTES_MAX // 4)
+        write_shares.leave("honest", BYTES_MAX // 4)
     assert entered == list(range(10))
     assert not write_shares.held
 
