@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -74,12 +75,20 @@ def _name(item: pytest.Item) -> str:
 
 
 @pytest.fixture
-def api(server: ServerProcess) -> Api:
+def api(request: pytest.FixtureRequest, server: ServerProcess) -> Iterator[Api]:
     """A client of a game that is this test's alone."""
-    return Api(server.address, server.new_game())
+    with _calling(request, server) as made:
+        yield made
 
 
 @pytest.fixture
-def other(server: ServerProcess) -> Api:
+def other(request: pytest.FixtureRequest, server: ServerProcess) -> Iterator[Api]:
     """A client of another game."""
-    return Api(server.address, server.new_game("other"))
+    with _calling(request, server, "other") as made:
+        yield made
+
+
+def _calling(request: pytest.FixtureRequest, server: ServerProcess, *name: str) -> closing[Api]:
+    """Return a client of a new game. Between workers a kept connection would move to the owner."""
+    keeps_one = _kind(request.node) in KINDS
+    return closing(Api(server.address, server.new_game(*name), keeps_one=keeps_one))

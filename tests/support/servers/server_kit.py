@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from select import select
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -246,13 +248,42 @@ def serving_modules(
 
 
 class Api:
-    """A blocking client of one server, for one game; a connection a call."""
+    """A blocking client of one server, for one game; a connection a call, unless it keeps one."""
 
-    def __init__(self, address: tuple[str, int], game: Game, here: str = "") -> None:
-        """Call `address`, from an address of this machine: the usual one unless `here` is given."""
+    def __init__(
+        self, address: tuple[str, int], game: Game, here: str = "", *, keeps_one: bool = False
+    ) -> None:
+        """Call `address`, from an address of this machine: the usual one unless `here` is given.
+
+        With `keeps_one`, calls of the main thread share a connection, which `close` ends.
+        """
         self.address = address
         self.game = game
         self._source = (here, 0) if here else None
+        self._kept = self._make_connection() if keeps_one else None
+
+    def close(self) -> None:
+        """Close the connection that is kept."""
+        if self._kept is not None:
+            self._kept.close()
+
+    def _make_connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(*self.address, timeout=30, source_address=self._source)
+
+    @contextmanager
+    def _connection(self) -> Iterator[http.client.HTTPConnection]:
+        """Give a connection for one call, which is closed if it is not kept or the call fails."""
+        kept = self._kept if threading.current_thread() is threading.main_thread() else None
+        connection = kept or self._make_connection()
+        if kept is not None and kept.sock is not None and select([kept.sock], [], [], 0.0)[0]:
+            kept.close()  # the server has closed it meanwhile
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if kept is None:
+            connection.close()
 
     def call(
         self,
@@ -272,16 +303,11 @@ class Api:
             sent["X-Api-Private-Token"] = self.game.private
         sent |= headers
         raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(
-            *self.address, timeout=30, source_address=self._source
-        )
-        try:
-            present = {name: value for name, value in sent.items() if value is not None}
+        present = {name: value for name, value in sent.items() if value is not None}
+        with self._connection() as connection:
             connection.request(method, path, raw, present)
             response = connection.getresponse()
             content = response.read()
-        finally:
-            connection.close()
         found = {name.lower(): value for name, value in response.getheaders()}
         is_json = found.get("content-type", "").startswith("application/json")
         is_json = is_json and "content-encoding" not in found
