@@ -390,6 +390,7 @@ class Dispatcher:
             turns.note_player(address_key(request.address), caller.player_id)
         if request.body_too_large:
             return body_too_large()
+        query = read_query(request.query) if request.query else _NO_QUERY
         size, key = len(request.body), ""
         if size >= COUNTED_BYTES:
             key = address_key(request.address)
@@ -398,7 +399,6 @@ class Dispatcher:
             key = key if route.writes else ""
             if key and not await self._limits.write_shares.enter(key, size):
                 return too_many_requests(self._limits.refuse_disk())
-        query = read_query(request.query) if request.query else _NO_QUERY
         try:
             if size < LARGE_BYTES:
                 read = route.read(request, query)

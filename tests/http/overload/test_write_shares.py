@@ -10,6 +10,7 @@ from trio.testing import MockClock
 from waiting import until
 from world_kit import open_arena
 
+from greenroom.http.bodies import QUERY_FIELDS_MAX
 from greenroom.http.limits import DISK_RETRY_SECONDS, CallLimits
 from greenroom.network.write_shares import (
     BYTES_MAX,
@@ -166,3 +167,13 @@ async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
             assert (await put(running.port, FLOOD, token, LARGE)).status == 200
         await until(lambda: not limits.write_shares.held)
     assert limits.refused == {REASON: 1}
+
+
+async def test_a_change_whose_query_is_refused_is_on_its_way_no_more() -> None:
+    """Each of them was counted for ever, so their senders had room for nothing else."""
+    async with open_arena() as arena:
+        kit = DispatchKit(arena)
+        query = "&a=1" * (QUERY_FIELDS_MAX + 1)
+        answer = await kit.answer("PUT", "/api/store.php", LARGE, query=query, address=FLOOD)
+        assert answer.status == 400
+        assert not kit.limits.write_shares.held
