@@ -279,13 +279,13 @@ class AddressTurns:
         for key, queue in tuple(self._queues.items()):
             if now - queue[0][1] > WAIT_SECONDS_MAX:
                 self._release(key)
-            account = self._find_account(key)
-            for _ in range(min(len(queue), TURNS_A_PASS_MAX)):
+            account, asked = self._find_account(key), len(queue)
+            for _ in range(min(asked, TURNS_A_PASS_MAX)):
                 if account is not None and not self._take(account):
                     break
                 self._release(key)
-            if key in self._queues:
-                self._queues[key] = self._queues.pop(key)  # others are the first next time
+            if 0 < len(queue) < asked:
+                self._queues[key] = self._queues.pop(key)  # who had no turn is before it next time
 
     def _release(self, key: str) -> None:
         """Let the first of an address go on."""

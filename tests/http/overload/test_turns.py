@@ -24,6 +24,7 @@ from greenroom.http.overload.turns import (
     PASSES_KEPT,
     SHARED_SECONDS_MAX,
     TURN_SECONDS_FIRST,
+    TURNS_A_PASS_MAX,
     TURNS_KEPT,
     TURNS_SECONDS_MAX,
     WAIT_SECONDS_MAX,
@@ -241,6 +242,34 @@ async def test_those_for_whom_a_pass_had_no_turn_are_the_first_next_time(
     firsts, seconds = zip(*served.values(), strict=True)
     assert max(firsts) <= min(seconds), "nobody had two before all had one"
     assert max(firsts) > 2
+
+
+async def test_an_address_with_many_that_wait_is_behind_those_that_had_no_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """All who had to wait were moved behind each other, so they stayed in the same order."""
+    floods = [f"flood {number}" for number in range(40)]
+    of_all = owing(*floods, seconds=OWED_SECONDS / 2)
+    served = Counter[str]()
+
+    async def ask(key: str) -> None:
+        await of_all.wait(key)
+        served[key] += 1
+        of_all.charge(key, TURN_SECONDS_FIRST)
+
+    async with trio.open_nursery() as nursery:
+        for key in floods * TURNS_A_PASS_MAX:
+            nursery.start_soon(ask, key)
+        await wait_all_tasks_blocked()
+        for _ in floods:
+            for key in floods:
+                of_all._accounts[key].owed = OWED_SECONDS / 2
+            of_all._left_seconds = TURNS_SECONDS_MAX
+            of_all._give()
+            await wait_all_tasks_blocked()
+        assert len(served) == len(floods)
+        assert max(served.values()) <= 2 * min(served.values())
+        nursery.cancel_scope.cancel()
 
 
 def test_players_who_do_not_call_for_a_moment_still_count() -> None:
