@@ -26,8 +26,9 @@ on its way may always have one change there, of any size.
 """
 COUNTED_BYTES: Final = 4 << 10
 """Changes of fewer bytes are small."""
-COUNTED_BYTES_MAX: Final = 256 << 10
-"""A larger change counts as one of so many."""
+COUNTED_BYTES_MAX: Final = BYTES_MAX // 2
+"""A larger change counts as one of so many: its address has no second then, but others have room.
+"""
 WAIT_SECONDS_MAX: Final = 2.0
 LOOK_SECONDS: Final = 0.01
 """How often those look who wait; one of each address does, and the others wait for that one."""

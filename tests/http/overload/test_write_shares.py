@@ -73,6 +73,17 @@ def test_who_has_nothing_on_its_way_is_let_in_however_much_there_is(
     assert not write_shares.post("honest", 1 << 20)
 
 
+async def test_one_large_change_leaves_room_for_more_than_one_of_others() -> None:
+    """One address that always had the largest on its way had room for nobody's second change."""
+    write_shares = WriteShares(progress=lambda: Progress(1, 1))
+    assert await write_shares.enter("flood", 4 << 20)
+    assert not write_shares.post("flood", COUNTED_BYTES)
+    posted = 0
+    while write_shares.post("school", COUNTED_BYTES):
+        posted += 1
+    assert posted == BYTES_MAX // 4 // COUNTED_BYTES
+
+
 def test_what_is_durable_is_on_its_way_no_more(write_shares: WriteShares, disk: Disk) -> None:
     post_all(write_shares, disk, "flood")
     disk.durable += 64 << 10
