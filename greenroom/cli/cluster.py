@@ -40,7 +40,8 @@ def drain(invocation: Invocation, node: str) -> None:
     """Have NODE hand over all its shards; return when it has none.
 
     NODE is an id or a name from `cluster status`. It goes on taking calls and passes them on. After
-    that it can be stopped, and nobody notices.
+    that it can be stopped, and nobody notices. It takes shards again once it is started anew. To
+    start one of several workers anew, send SIGTERM to its process.
     """
     import time
 

@@ -138,7 +138,7 @@ class Game:
     async def leaderboard(
         self, sort_by: Sequence[str], *, limit: int | None = None
     ) -> LeaderboardReply:
-        """Rank players by numeric fields of their documents; return the first 10 unless limited."""
+        """Rank players by stats or numbers of documents; return the first 10 unless limited."""
         return await self._caller.call(
             LEADERBOARD, LeaderboardBody(sort_by=list(sort_by), limit=limit)
         )

@@ -261,7 +261,7 @@ _STALE_HINT: Final = "Read the list again: it may have ended, or been answered, 
 _TARGET_HINT: Final = "Give all, host, others or specific."
 
 HINTS: Final[dict[str, str]] = {
-    "Invalid API token": "Send this game's project key in X-Api-Token, and nothing around it.",
+    "Invalid API token": ("Send this game's project key in X-Api-Token. It begins with gr_api_."),
     "Invalid API credentials": _ADMIN_HINT,
     "Invalid API token or private token": _ADMIN_HINT,
     "Invalid game player token": _PLAYER_HINT,
@@ -311,6 +311,7 @@ HINTS: Final[dict[str, str]] = {
     "Invalid target players": _TARGET_HINT,
     "Invalid from players": _TARGET_HINT,
     "No valid source players found": "Give ids of members of this room.",
+    "Player name is required": "Give player_name, a text.",
     "Missing action_type": "Give action_type, a word that the game defines.",
     "Status is required": "Give completed or failed.",
     "Action not found or already processed": "Read actions/pending again.",

@@ -151,12 +151,12 @@ class BehaviourService:
         self._reported[room_id] = (now, 0)
         if len(self._reported) > REPORTED_ROOMS_MAX:
             del self._reported[next(iter(self._reported))]
-        said = _shown(payload)
+        said = "" if payload is None else f"; with {_shown(payload)}"
         more = f"; {untold} failures before it were not told" if untold else ""
         if outcome:
             more += f"; {outcome}"
         _logger.error(
-            "behaviour of room %s: %s; with %s%s",
+            "behaviour of room %s: %s%s%s",
             room_id,
             error,
             said,

@@ -56,7 +56,7 @@ def assert_one_sentence(done: Done, *texts: str) -> None:
         told = [message.replace("the server ends", "greenroom")]
     assert told[0].startswith("greenroom: ")
     for text in texts:
-        assert text in told[0]
+        assert text in told[0], told[0]
 
 
 @contextmanager
