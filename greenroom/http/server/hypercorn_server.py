@@ -218,6 +218,19 @@ class _Http1(H11Protocol):
             event = Response(event.stream_id, headers, event.status_code)
         await super().stream_send(event)
 
+    async def _maybe_recycle(self) -> None:
+        """Go on after an answer, unless it said that it is the last; see Hypercorn.
+
+        Hypercorn ends a connection here as the server stops, even if the answer did not say so.
+        """
+        await self._close_stream()
+        goes_on = self.connection.our_state is self.connection.their_state is h11.DONE
+        if goes_on:
+            self.connection.start_next_cycle()
+            self.response = self.scope = None
+        await self.can_read.set()
+        await self.send(Updated(idle=True) if goes_on else Closed())
+
     async def _check_protocol(self, event: h11.Request) -> None:
         """Find out whether this is HTTP/2; see Hypercorn."""
         if event.method == b"PRI":

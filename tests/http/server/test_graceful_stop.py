@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from certificate_kit import Authority
 from http_kit import read_all, replies, serving
 from waiting import until
 
+from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import LAST_LOOK_SECONDS
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.network.certificate import Certificate
@@ -239,3 +240,43 @@ async def test_a_request_that_waits_for_its_turn_is_answered_at_a_stop() -> None
                 may_go_on.set()
                 [answer] = replies(await read_all(stream))
             assert (answer.status, answer.headers["connection"]) == (200, "close")
+
+
+class SlowEnd:
+    """Answers at once, but for the end of the first answer."""
+
+    def __init__(self) -> None:
+        self.may_end = trio.Event()
+
+    async def answer(self, request: Request) -> Answer:
+        if self.may_end.is_set():
+            return Answer(200, b"{}")
+        return Answer(200, b"", stream=self._parts())
+
+    async def vouches(self, request: Request) -> bool:
+        return True
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        yield b"{"
+        await self.may_end.wait()
+        yield b"}"
+
+
+async def test_an_answer_that_began_before_a_stop_leaves_time_for_one_more_request() -> None:
+    answerer = SlowEnd()
+    async with (
+        serving(answerer, server="hypercorn", stop_seconds_max=10.0) as running,
+        trio.open_nursery() as nursery,
+        await trio.open_tcp_stream("127.0.0.1", running.port) as stream,
+    ):
+        await stream.send_all(GET)
+        head = bytes(await stream.receive_some())
+        nursery.start_soon(running.stop)
+        with trio.move_on_after(2 * LAST_LOOK_SECONDS) as reading:
+            head += await read_all(stream)
+        assert reading.cancelled_caught
+        answerer.may_end.set()
+        await stream.send_all(GET)
+        first, last = replies(head + await read_all(stream))
+        assert (first.status, first.headers.get("connection")) == (200, None)
+        assert (last.status, last.headers["connection"]) == (200, "close")
