@@ -58,7 +58,7 @@ GIVEN = (
     Kept("http/server/handoff.py", "selected_alpn_protocol", "Python's `ssl` calls it so"),
     Kept(
         "http/server/hypercorn_server.py",
-        "_idle_timeout protocol_send",
+        "_idle_timeout _maybe_recycle protocol_send",
         HYPERCORN,
     ),
     Kept(
