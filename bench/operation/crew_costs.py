@@ -104,7 +104,7 @@ def count_way(run: Run, checkout: Path, way: str) -> Iterator[tuple[str, float]]
                 request = [*arguments, *answers.heads(callers), *turns]
                 send = partial(_send, run, server.target, request, workers)
                 send(SHORT)
-                yield call, _count(counts, send) / workers
+                yield call, _count(counts, send, workers)
 
 
 def slow_postgres(url: str) -> None:
@@ -137,11 +137,11 @@ def serve(
         yield crew.BenchCrew(target, folder, workers)
 
 
-def _count(counts: callgrind.Counts, send: Callable[[int], object]) -> float:
-    """Return the instructions of an answer of each worker, together."""
+def _count(counts: callgrind.Counts, send: Callable[[int], object], workers: int) -> float:
+    """Return the instructions of an answer."""
     idle = _measure(counts, partial(time.sleep, IDLE_SECONDS))
     short, long = (_measure(counts, partial(send, calls)) for calls in (SHORT, LONG))
-    return cost_of(idle, short, long)
+    return cost_of(idle, short, long) / workers  # each has made so many calls
 
 
 def _measure(counts: callgrind.Counts, load: Callable[[], object]) -> Counted:

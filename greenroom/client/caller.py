@@ -20,10 +20,7 @@ from greenroom.contract.operation import Operation, ReplyT
 JsonObject = Mapping[str, Any] | bytes
 """A document to send: an object, or the bytes of one, which are sent as they are."""
 
-_UNSENT: Final = (
-    *(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout),
-    httpx2.UnsupportedProtocol,
-)
+_UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _encode: Final = msgspec.json.Encoder().encode
 
 

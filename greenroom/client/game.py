@@ -59,7 +59,12 @@ class Game:
             retries: how often a failed call is repeated, where that is safe.
             chance: spreads repeated calls; a seeded one makes runs repeatable.
             tls: the authorities to trust; the system's if left out.
+
+        Raises:
+            ValueError: the address has neither of these beginnings.
         """
+        if not url.lower().startswith(("http://", "https://")):
+            raise ValueError(f"A server's address begins with http:// or https://, unlike {url!r}.")
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX)
         verify: ssl.SSLContext | bool = True if tls is None else tls
         async with httpx2.AsyncClient(

@@ -152,6 +152,13 @@ async def test_a_server_that_is_not_there_is_asked_a_few_times() -> None:
     assert not caught.value.was_sent
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "localhost", "ws://127.0.0.1:8080", ""])
+async def test_an_address_without_http_opens_no_game(url: str) -> None:
+    with pytest.raises(ValueError, match="begins with http:// or https://"):
+        async with Game.connect(url, "key"):
+            pass
+
+
 async def test_why_a_certificate_is_not_trusted_is_told() -> None:
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(theirs)
