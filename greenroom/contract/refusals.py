@@ -261,7 +261,7 @@ _STALE_HINT: Final = "Read the list again: it may have ended, or been answered, 
 _TARGET_HINT: Final = "Give all, host, others or specific."
 
 HINTS: Final[dict[str, str]] = {
-    "Invalid API token": ("Send this game's project key in X-Api-Token. It begins with gr_api_."),
+    "Invalid API token": "Send this game's project key in X-Api-Token. It begins with gr_api_.",
     "Invalid API credentials": _ADMIN_HINT,
     "Invalid API token or private token": _ADMIN_HINT,
     "Invalid game player token": _PLAYER_HINT,

@@ -20,15 +20,14 @@ from greenroom.network.shares import Shares
 BYTES_MAX: Final = 256 << 10
 """The bound for all addresses together: as much as is durable in some ten milliseconds.
 
-Everybody's change waits for the commit before its own, and for its own. Four times as much had the
-others' slowest changes take twice as long under floods of large ones. An address that has nothing
-on its way may always have one change there, of any size.
+Everybody's change waits for the commit before its own, and for its own: with four times as many,
+the slowest took twice as long under a flood. Besides, an address that has nothing on its way may
+always have one change there.
 """
 COUNTED_BYTES: Final = 4 << 10
 """Changes of fewer bytes are small."""
 COUNTED_BYTES_MAX: Final = BYTES_MAX // 2
-"""A larger change counts as one of so many: its address has no second then, but others have room.
-"""
+"""A larger change counts as one of so many. So one leaves room for those of others."""
 WAIT_SECONDS_MAX: Final = 2.0
 LOOK_SECONDS: Final = 0.01
 """How often those look who wait; one of each address does, and the others wait for that one."""

@@ -84,9 +84,8 @@ class _Parser:
 
     def is_within(self, data: bytes, levels_max: int) -> bool:
         """Return whether JSON nests no deeper than so many levels."""
-        before = 0
-        while before != self._levels:  # Python spends another level once it has run for a while
-            before, self._levels = self._levels, self._search(self._levels)
+        warm = self._search(self._levels)  # Python spends another level on calls made often
+        self._levels = self._search(warm)
         return self._can_parse(data, max(0, self._levels - levels_max))
 
     def _search(self, guess: int) -> int:

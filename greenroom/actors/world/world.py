@@ -199,10 +199,7 @@ class World(msgspec.Struct, kw_only=True):
                 return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
             shard = ledger.find_shard(game_id)
-        others = self.others
-        if shard is None or (others is not None and not others.serves(shard)):
-            raise Moved
-        tenure = ownership.find_tenure(shard)
+        tenure = None if shard is None or not self.serves(shard) else ownership.find_tenure(shard)
         if tenure is None:
             raise Moved
         return tenure
