@@ -13,7 +13,7 @@ A connection ends by:
 - an answer that says `Connection: close`;
 - a broken protocol (400, then closed);
 - a limit of the reaper's (400 while a request is being read, 500 while it is answered);
-- a stop of the server, after the answer in flight. A connection that is idle moves to a process
+- a stop of the server, after an answer that says so. A connection that is idle moves to a process
   that stays. If there is none it is read once more, for a request may be on its way;
 - a move to the process that has the client's game.
 """
@@ -230,7 +230,6 @@ class Connection:
                 self._answered += 1
                 if parser.has_rest and not self._answered % PIPELINED_A_TURN_MAX:
                     await self._context.limits.turns.pause(self._turns_key)
-                goes_on = parser.keep_alive
             elif event is NEED_DATA and (not parser.in_message or await self._is_worth_reading()):
                 if not await self._receive():
                     return None
@@ -241,7 +240,6 @@ class Connection:
                 await self._answer(body_too_large=True)
                 await self._flush()
                 self._answered += 1
-                goes_on = parser.keep_alive
             else:
                 assert event is HTTP_2
                 may_be = self._plain is not None and self._context.http2_clear.trusts(self._peer)
@@ -250,7 +248,7 @@ class Connection:
                 await self._flush()
                 self.phase = HANDED
                 return parser.take_rest()
-            if not goes_on or self._context.stopping:
+            if not parser.keep_alive:
                 await self._flush()
                 if parser.has_rest or parser.is_discarding:
                     await self._linger()
@@ -315,6 +313,8 @@ class Connection:
         else:
             if self._begun is None:
                 self.phase = IDLE
+                if self._context.parting:
+                    self.expire()
             data = await self._wire.receive()
             if self._wire.is_late:
                 self._arrived = True
@@ -520,11 +520,12 @@ class Connection:
         return self._encode(internal_server_error())
 
     def _encode(self, answer: Answer) -> bytes:
-        """Return the bytes of an answer to the parser's request."""
+        """Return the bytes of an answer to the request; as a server stops, it is the last one."""
         parser, context = self._parser, self._context
-        is_head, is_last = parser.method == "HEAD", not parser.keep_alive or context.stopping
+        goes_on = parser.keep_alive = parser.keep_alive and not context.stopping
+        is_head = parser.method == "HEAD"
         return context.writer.encode(
-            answer, head_only=is_head, close=is_last, http_1_0=parser.http_1_0
+            answer, head_only=is_head, close=not goes_on, http_1_0=parser.http_1_0
         )
 
     async def _stream(self, answer: Answer, parts: AsyncIterator[bytes]) -> None:
@@ -557,11 +558,7 @@ class Connection:
             await close_parts(parts)
 
     async def _say_goodbye(self, last: Answer | None) -> None:
-        """End a connection whose conversation was broken off.
-
-        Args:
-            last: what to answer, None where the reaper broke it off.
-        """
+        """End a conversation that was broken off, with this answer unless the reaper did it."""
         expired_in = self._expired_in
         self._scope = trio.CancelScope()
         self._drop_begun()

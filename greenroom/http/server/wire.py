@@ -152,9 +152,11 @@ class SocketWire:
         """See `Wire`."""
         if self._overdue is not None:
             await self._overdue.wait()
-        connected = self._socket
+        connected, arrivals = self._socket, self._arrivals
         while True:
-            arrival = self._watch()
+            arrival = self._arrival
+            if arrivals is not None and (arrivals.is_wanted or arrival is not None):
+                arrival = self._watch(arrivals)
             if arrival is None:
                 await trio.lowlevel.wait_readable(connected)
             else:
@@ -191,10 +193,10 @@ class SocketWire:
         """See `Wire`."""
         self._unsent = unsent
 
-    def _watch(self) -> QueuedConnection | None:
+    def _watch(self, arrivals: AcceptQueue) -> QueuedConnection | None:
         """Return what to wait for while the server is behind, None else."""
-        arrivals, arrival = self._arrivals, self._arrival
-        if arrivals is None or self.turn_away is None:
+        arrival = self._arrival
+        if self.turn_away is None:
             return None
         if not arrivals.is_wanted:
             if arrival is not None:

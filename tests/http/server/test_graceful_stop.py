@@ -273,11 +273,14 @@ class SlowEnd:
         yield b"}"
 
 
+@pytest.mark.parametrize("server", ["fast", "hypercorn"])
 @pytest.mark.usefixtures("no_last_look")
-async def test_a_request_behind_an_answer_that_began_before_a_stop_is_answered() -> None:
+async def test_a_request_behind_an_answer_that_began_before_a_stop_is_answered(
+    server: str,
+) -> None:
     answerer = SlowEnd()
     async with (
-        serving(answerer, server="hypercorn") as running,
+        serving(answerer, server=server) as running,
         trio.open_nursery() as nursery,
         await trio.open_tcp_stream("127.0.0.1", running.port) as stream,
     ):
