@@ -36,7 +36,18 @@ from greenroom.contract.room_exchange import ResultEntry
 
 
 class GreenroomError(Exception):
-    """Base of all errors of this library."""
+    """Base of all errors of this library.
+
+    Attributes:
+        hint: what to do, where the server has said that, too; None without one. It is printed.
+    """
+
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        """Return what went wrong, and what to do if that is known."""
+        text = super().__str__()
+        return text if self.hint is None else f"{text} ({self.hint})"
 
 
 class ApiError(GreenroomError):
@@ -46,7 +57,6 @@ class ApiError(GreenroomError):
         status: the HTTP status.
         text: the server's text, one of those that the API lists.
         code: a name for the text, such as `room_full`; None for a text that is not known here.
-        hint: what to do, where the text does not say it; None without one.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -55,7 +65,6 @@ class ApiError(GreenroomError):
         self.status = status
         self.text = text
         self.code = CODES.get((status, text))
-        self.hint: str | None = None
 
 
 class Unauthorized(ApiError):
@@ -151,7 +160,6 @@ class ChannelClosed(GreenroomError):
     Attributes:
         code: the code of the WebSocket close frame; 1006 if there was none.
         reason: the server's reason, or this library's.
-        hint: what to do, where the server has said that, too; None without one.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -159,7 +167,6 @@ class ChannelClosed(GreenroomError):
         super().__init__(f"{code}: {reason}" if reason else str(code))
         self.code = code
         self.reason = reason
-        self.hint: str | None = None
 
 
 class TokenRefused(ChannelClosed):

@@ -33,7 +33,8 @@ _RETURN = 0x06
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _REASONS = {
-    errno.EADDRINUSE: "another program listens there: stop it or choose another port",
+    errno.EADDRINUSE: "another program listens there: stop it or choose another port "
+    "(--port, --realtime-port, --udp-port)",
     errno.EACCES: "not allowed: ports below 1024 need CAP_NET_BIND_SERVICE, choose a higher one",
     errno.EADDRNOTAVAIL: "this machine does not have that address: see the setting host",
     errno.EAFNOSUPPORT: "this machine does not speak that kind of address: see the setting host",

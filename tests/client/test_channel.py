@@ -142,6 +142,7 @@ async def test_a_new_token_that_is_refused_is_an_error() -> None:
                 pass
         assert (caught.value.code, caught.value.reason) == (1008, "Invalid token")
         assert caught.value.hint == REALTIME_HINTS["unknown"]
+        assert str(caught.value) == f"1008: Invalid token ({REALTIME_HINTS['unknown']})"
 
 
 async def test_what_cannot_be_mended_in_time_is_told() -> None:

@@ -72,6 +72,17 @@ async def test_each_status_has_its_error(status: int, error: type[ApiError]) -> 
     assert (caught.value.status, caught.value.text) == (status, "So it is")
 
 
+async def test_an_error_is_printed_with_what_to_do() -> None:
+    told = Told({"success": False, "error": "Room is full", "hint": "Find another"}, 400)
+    async with playing([told]) as (game, _):
+        with pytest.raises(ApiError) as caught:
+            await game.time()
+    assert (str(caught.value), caught.value.hint) == (
+        "400: Room is full (Find another)",
+        "Find another",
+    )
+
+
 async def test_a_banned_player_is_told_for_how_long_and_why() -> None:
     info = {
         "ban_id": "b",

@@ -34,7 +34,8 @@ async def test_a_taken_port_is_named_with_what_to_do(bind: Any, protocol: str):
     port = taken[0].getsockname()[1]
     text = (
         f"cannot listen on {protocol} port {port} of 127.0.0.1: "
-        "another program listens there: stop it or choose another port"
+        "another program listens there: stop it or choose another port "
+        "(--port, --realtime-port, --udp-port)"
     )
     with pytest.raises(ListenError) as caught:
         await bind("127.0.0.1", port)

@@ -29,8 +29,13 @@ export class GreenroomError extends Error {
   /** Seconds after which to try again; null where that would change nothing. */
   retryAfter: number | null = null;
 
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(
+    message: string,
+    options?: ErrorOptions,
+    /** For developers: what to do, if the server has said that, too. */
+    readonly hint: string | null = null,
+  ) {
+    super(hint ? `${message} (${hint})` : message, options);
     this.name = new.target.name;
   }
 }
@@ -39,15 +44,14 @@ export class GreenroomError extends Error {
 export class ApiError extends GreenroomError {
   /** A name for the text, such as `room_full`; null for a text that is not known here. */
   readonly code: RefusalCode | null;
-  /** For developers: what to do, where the text does not say it. */
-  hint: string | null = null;
 
   constructor(
     readonly status: number,
     /** The server's text, to show, or to match whole. */
     readonly text: string,
+    hint: string | null = null,
   ) {
-    super(`${status}: ${text}`);
+    super(`${status}: ${text}`, undefined, hint);
     this.code = CODES[`${status} ${text}`] ?? null;
   }
 }
@@ -120,10 +124,9 @@ export class RoomClosed extends GreenroomError {
     readonly code: number,
     /** The server's reason, or this library's. */
     readonly reason: string,
-    /** What to do, where the server has said that, too; null without one. */
-    readonly hint: string | null = null,
+    hint: string | null = null,
   ) {
-    super(reason ? `${code}: ${reason}` : String(code));
+    super(reason ? `${code}: ${reason}` : String(code), undefined, hint);
   }
 }
 
@@ -171,8 +174,8 @@ export function refusal(status: number, body: unknown, retryAfter: string | null
     return new UnexpectedAnswer("the answer is not the JSON object that Greenroom sends");
   }
   const text = typeof said.error === "string" ? said.error : `HTTP ${status}`;
-  const error = new (classOf(status))(status, text);
-  if (typeof said.hint === "string") error.hint = said.hint;
+  const hint = typeof said.hint === "string" ? said.hint : null;
+  const error = new (classOf(status))(status, text, hint);
   if (error instanceof Banned && isObject(said.ban_info)) {
     error.banInfo = said.ban_info as unknown as BanInfo;
   }
@@ -182,7 +185,7 @@ export function refusal(status: number, body: unknown, retryAfter: string | null
   return error;
 }
 
-function classOf(status: number): new (status: number, text: string) => ApiError {
+function classOf(status: number): typeof ApiError {
   if (status === 401) return Unauthorized;
   if (status === 403) return Banned;
   if (status === 404) return NotFound;

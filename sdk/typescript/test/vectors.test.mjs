@@ -376,6 +376,7 @@ test("a listener that throws harms nobody else", async () => {
 test("refusals are errors by their status, with what the server says", () => {
   const full = refusal(400, { success: false, error: "Room is full", hint: "Find another" }, null);
   assert.deepEqual([full.constructor, full.code, full.hint], [sdk.ApiError, "room_full", "Find another"]);
+  assert.equal(full.message, "400: Room is full (Find another)");
   assert.equal(refusal(401, { error: "Invalid player token" }, null).constructor, sdk.Unauthorized);
   assert.equal(refusal(404, { error: "Room not found" }, null).code, "room_not_found");
   assert.equal(refusal(404, { error: "constructor" }, null).code, null);

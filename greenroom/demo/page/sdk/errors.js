@@ -1,8 +1,10 @@
 import { CODES } from "./generated/refusals.js";
 export class GreenroomError extends Error {
+    hint;
     retryAfter = null;
-    constructor(message, options) {
-        super(message, options);
+    constructor(message, options, hint = null) {
+        super(hint ? `${message} (${hint})` : message, options);
+        this.hint = hint;
         this.name = new.target.name;
     }
 }
@@ -10,9 +12,8 @@ export class ApiError extends GreenroomError {
     status;
     text;
     code;
-    hint = null;
-    constructor(status, text) {
-        super(`${status}: ${text}`);
+    constructor(status, text, hint = null) {
+        super(`${status}: ${text}`, undefined, hint);
         this.status = status;
         this.text = text;
         this.code = CODES[`${status} ${text}`] ?? null;
@@ -62,12 +63,10 @@ export class ActionLost extends GreenroomError {
 export class RoomClosed extends GreenroomError {
     code;
     reason;
-    hint;
     constructor(code, reason, hint = null) {
-        super(reason ? `${code}: ${reason}` : String(code));
+        super(reason ? `${code}: ${reason}` : String(code), undefined, hint);
         this.code = code;
         this.reason = reason;
-        this.hint = hint;
     }
 }
 export class TokenRefused extends RoomClosed {
@@ -101,9 +100,8 @@ export function refusal(status, body, retryAfter) {
         return new UnexpectedAnswer("the answer is not the JSON object that Greenroom sends");
     }
     const text = typeof said.error === "string" ? said.error : `HTTP ${status}`;
-    const error = new (classOf(status))(status, text);
-    if (typeof said.hint === "string")
-        error.hint = said.hint;
+    const hint = typeof said.hint === "string" ? said.hint : null;
+    const error = new (classOf(status))(status, text, hint);
     if (error instanceof Banned && isObject(said.ban_info)) {
         error.banInfo = said.ban_info;
     }

@@ -7,6 +7,12 @@ namespace Greenroom
     {
         /// <summary>Say what went wrong.</summary>
         public GreenroomException(string message, Exception cause = null) : base(message, cause) { }
+
+        /// <summary>Return a message with what a developer can do about it.</summary>
+        internal static string Hinted(string message, string hint)
+        {
+            return hint == null ? message : message + " (" + hint + ")";
+        }
     }
 
     /// <summary>The server refused a call, and nothing has changed. A 400 is of this class itself.</summary>
@@ -18,10 +24,11 @@ namespace Greenroom
         public readonly string Error;
         /// <summary>A name for the text, one of RefusalCode; null for a text that is not known here.</summary>
         public readonly string Code;
-        /// <summary>What a developer can do about it; null where the text says it.</summary>
+        /// <summary>What a developer can do about it; null where the text says it. The message has it, too.</summary>
         public readonly string Hint;
 
-        internal ApiException(int status, JsonObject answer) : base(status + ": " + answer.GetString("error"))
+        internal ApiException(int status, JsonObject answer)
+            : base(Hinted(status + ": " + answer.GetString("error"), answer.GetString("hint")))
         {
             Status = status;
             Error = answer.GetString("error");

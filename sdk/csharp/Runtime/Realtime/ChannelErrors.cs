@@ -48,6 +48,8 @@ namespace Greenroom
         public readonly string Reason;
         /// <summary>What a developer can do about it, where the server has said that; null otherwise.</summary>
         public string Hint { get; internal set; }
+        /// <summary>What went wrong, and what to do if that is known.</summary>
+        public override string Message { get { return Hinted(base.Message, Hint); } }
 
         internal ChannelClosedException(int code, string reason) : base(code + ": " + reason)
         {
