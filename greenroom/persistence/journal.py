@@ -89,8 +89,9 @@ _STORED = Statement(
     TEXT,
 )
 _WITH_LATER_ENTRIES = Statement(
-    "SELECT e.key FROM unnest($2, $3) AS e(key, version) WHERE EXISTS ("
-    " SELECT FROM journal AS j WHERE j.kind = $1 AND j.key = e.key AND j.sequence > e.version)",
+    "SELECT e.key FROM unnest($2, $3) AS e(key, version), LATERAL ("
+    " SELECT FROM journal AS j WHERE j.kind = $1 AND j.key = e.key AND j.sequence > e.version"
+    " LIMIT 1) AS later",
     TEXT,
     TEXT_COLUMN.array_oid,
     INT8_COLUMN.array_oid,

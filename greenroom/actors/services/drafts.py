@@ -82,24 +82,26 @@ class TakenDrafts:
             return shards
         return set(shards).difference(*(some for _, some in self._parts))
 
-    async def compare(self, world: World) -> None:
-        """Ask the database which rows were written since. Do it once, before anything is found.
+    async def compare_places(self, *places: Journalled[Any, Any]) -> None:
+        """Ask the database which rooms or lobbies were written since; once, before any is found.
 
         Raises:
             StorageUnavailable: it does not answer.
         """
-        comparisons = [
-            partial(compare, draft, shards)
-            for draft, shards in self._parts
-            for compare in (
-                partial(self._compare_places, world.rooms),
-                partial(self._compare_places, world.lobbies),
-                partial(self._compare_players, world.accounts),
-            )
-        ]
-        await read_together(*comparisons)
+        compare = self._compare_places_of
+        parts = ((place, *part) for place in places for part in self._parts)
+        await read_together(*(partial(compare, *each) for each in parts))
 
-    async def _compare_places(
+    async def compare_players(self, accounts: Accounts) -> None:
+        """Ask the same of the players.
+
+        Raises:
+            StorageUnavailable: it does not answer.
+        """
+        compare = partial(self._compare_players_of, accounts)
+        await read_together(*(partial(compare, *part) for part in self._parts))
+
+    async def _compare_places_of(
         self, place: Journalled[Any, Any], draft: Draft, shards: set[int]
     ) -> None:
         kind = place.loader.kind
@@ -113,7 +115,7 @@ class TakenDrafts:
             else:
                 ready.append((key, *states.pop(key)))
 
-    async def _compare_players(self, accounts: Accounts, draft: Draft, shards: set[int]) -> None:
+    async def _compare_players_of(self, accounts: Accounts, draft: Draft, shards: set[int]) -> None:
         stored = await accounts.list_online_players(shards, draft.moment)
         ready, written = self._players
         for player_id, is_written in stored.items():

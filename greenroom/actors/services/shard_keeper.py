@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, Final
 
 import trio
@@ -116,25 +115,28 @@ class ShardKeeper:
         guard = EpochGuard(ownership, None if ownership is None else shards)
         drafts = self.drafts.take(shards)
         counts, homes = [0, 0], dict[int, int]()
-        games = 0
+        games, is_counted = 0, trio.Event()
 
         async def restore_usage() -> None:
             nonlocal games
             games = await self.usage.restore(guard)
+            is_counted.set()
 
         async def restore_places() -> None:
+            await drafts.compare_places(self._world.rooms, self._world.lobbies)
+            await is_counted.wait()
             counts[0] = await self.places.restore(guard, drafts)
 
         async def restore_players() -> None:
-            counts[1] = await restore_online(self._world, guard, drafts, homes)
+            await drafts.compare_players(self._world.accounts)
+            await is_counted.wait()
+            if games:  # else rooms of games that were deleted may yet have to be forgotten
+                counts[1] = await restore_online(self._world, guard, drafts, homes)
 
-        await read_together(restore_usage, partial(drafts.compare, self._world))
+        await read_together(restore_usage, restore_places, restore_players)
         if games:
-            await read_together(restore_places, restore_players)
             await check_residency(self._world, guard, homes)
             await watch_silent_members(self._world, guard)
-        else:  # nobody plays there; rooms of games that were deleted may yet have to be forgotten
-            await restore_places()
         return counts
 
     async def save(self, shards: Collection[int]) -> None:
