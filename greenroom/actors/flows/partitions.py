@@ -193,14 +193,16 @@ async def _pull_here(world: World, player_id: int, place_id: str) -> Pulled:
 async def pull_away(world: World, asked: PullPlayer) -> Pulled:
     """Answer `PullPlayer`, once it is known whether they get a seat that they are just taking.
 
-    It may be asked again while the move for it goes on: that is waited for likewise.
+    It may be asked again while the move for it goes on: that is waited for likewise. Only the node
+    that they live on waits. Another may have claimed a seat for them, too, and be asking the asker.
     """
     player_id = asked.player_id
-    await world.seats.wait_unclaimed(player_id)
-    if world.seats.is_seated(player_id):
-        await world.confirm_seat(player_id)
-        return Pulled(None, is_seated=True)
     try:
+        await world.players.get_ref(player_id).ask(DescribePlayer())
+        await world.seats.wait_unclaimed(player_id)
+        if world.seats.is_seated(player_id):
+            await world.confirm_seat(player_id)
+            return Pulled(None, is_seated=True)
         with world.seats.claim(player_id, "lobby", PlayerIsSeated, PlayerIsSeated):
             player = await world.players.get_ref(player_id).ask(DescribePlayer())
             if partition_of(world, player) != asked.shard:

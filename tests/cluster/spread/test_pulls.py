@@ -223,3 +223,25 @@ async def test_a_second_approval_during_the_move_seats_them_once(
     await trio.sleep(1)
     assert 200 in [reply.status for reply in told]
     assert await stage.list_members() == [stage.host.player_id, stage.guest.player_id]
+
+
+async def test_two_nodes_that_approve_the_same_guest_do_not_wait_for_each_other(
+    stage: Stage, nursery: trio.Nursery, autojump_clock: MockClock
+):
+    """Each took the guest for the other's: the guest moves while the first one reads their row."""
+    spread, guest, told, other = stage.spread, stage.guest, list[Reply](), list[Reply]()
+    neighbour = await add_neighbour(stage)
+    theirs = await ask_to_join(spread, neighbour, guest)
+    lobby = (await stage.host.done("GET", "matchmaking.php/current"))["matchmaking"]
+    spread.memory.read_seconds = 0.5
+    nursery.start_soon(stage.note_approval, told)
+    await trio.sleep(0.6)  # the ban is read, and now the row
+    spread.memory.read_seconds = 0.0
+    nursery.start_soon(guest.post, f"matchmaking.php/{lobby['matchmaking_id']}/join")
+    await trio.sleep(0.1)
+    assert spread.home_of(guest) is spread.nodes[0], "a join that is refused moves them, too"
+    nursery.start_soon(theirs.note_approval, other)
+    await trio.sleep(1)
+    assert [reply.status for reply in told] == [200]
+    assert [(reply.status, reply["error"]) for reply in other] == [SEATED]
+    assert await stage.list_members() == [stage.host.player_id, guest.player_id]
