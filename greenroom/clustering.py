@@ -253,7 +253,7 @@ class Clustering:
         """
         told = self._parent_told()
         is_well = told is None or not told.database_fails
-        return is_well and self._guard.is_trusted and not self.membership.is_draining
+        return is_well and self._guard.is_trusted and self.membership.is_needed
 
     def read_samples(self) -> Iterator[Sample]:
         """Yield what the metrics show."""

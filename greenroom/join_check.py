@@ -15,8 +15,8 @@ from typing import Final
 import trio
 
 from greenroom.bus.bus import BusError, NobodyThere, OffBus
-from greenroom.cluster.membership import Probe
 from greenroom.cluster.messenger import Messenger, UnreadableMessage
+from greenroom.cluster.probes import Probe
 from greenroom.control.errors import ControlError
 from greenroom.network.addresses import names_loopback
 from greenroom.persistence.errors import StorageFenced

@@ -20,12 +20,11 @@ import msgspec
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.bus.bus import BusError, NobodyThere, OffBus
 from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Evidence, Verdict, judge
 from greenroom.cluster.hand_over import READ_AHEAD_SECONDS_MAX, HandOver
 from greenroom.cluster.lease_guard import Guard
-from greenroom.cluster.messenger import BusMessage, Messenger, UnreadableMessage
+from greenroom.cluster.messenger import BusMessage, Messenger
 from greenroom.cluster.news import (
     Draining,
     HaveReadAhead,
@@ -39,6 +38,7 @@ from greenroom.cluster.news import (
 )
 from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, share_of
 from greenroom.cluster.ports import Connected, Records, Residents
+from greenroom.cluster.probes import Probes
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.shard_opener import ShardOpener
 from greenroom.persistence.errors import StorageFenced
@@ -52,8 +52,6 @@ ALONE_LOOK_SECONDS: Final = 1.0
 ALIVE_SECONDS: Final = 0.5
 BALANCE_SECONDS: Final = 1.0
 """How often empty shards are given to nodes on which they belong."""
-PROBE_SECONDS_MAX: Final = 0.5
-"""How long to wait for a sign of a node whose session lock is gone."""
 CUT_OFF_SECONDS: Final = 10.0
 """A node that has been without the bus for so long, while others have it, hands its shards over."""
 UNCLAIMED_SECONDS: Final = 3.0
@@ -62,10 +60,6 @@ UNCLAIMED_SECONDS: Final = 3.0
 
 Take = Callable[[], Awaitable[Mapping[int, int]]]
 """Takes shards; returns the epoch of each."""
-
-
-class Probe(BusMessage, frozen=True):
-    """Is anybody there? Any answer will do."""
 
 
 class MembershipOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,12 +116,12 @@ class Membership:
         )
         self.is_draining = False
         """True once this node takes no more shards and hands over what it has."""
+        self._stays = True
+        """False once this node is about to stop: then it takes over from nobody."""
         self._rows: dict[int, NodeRow] = {}
         self._draining: set[int] = set()
         self._reaped: set[int] = set()
-        self._answers: dict[int, bool] = {}
-        """By node whose session lock is gone: whether it has answered."""
-        self._probing: set[int] = set()
+        self._probes = Probes(messenger, self.look_soon)
         self._taking: set[int] = set()
         """Nodes whose shards are being taken, `NOBODY` for those that no node has had."""
         self._described: tuple[NodeState, bool] | None = None
@@ -169,7 +163,7 @@ class Membership:
         finally:
             self._nursery, self._is_moving = None, False
             self._taking.clear()
-            self._probing.clear()
+            self._probes.clear()
             trio.lowlevel.remove_instrument(self._guard)
         raise StorageFenced(f"{fenced[0]}")
 
@@ -183,9 +177,12 @@ class Membership:
             leaving: nodes that are about to stop, too, and so get nothing.
             waits: see `HandOver.drain`.
 
+        With `waits` the node stays. If then no other is left, it takes over from the last of them,
+        and hands that over to the next that comes.
+
         Cancellation: what has been handed over so far stays so, and no shards are taken any more.
         """
-        self.is_draining = True
+        self.is_draining, self._stays = True, waits
         self._draining.update(leaving)
         self.look_soon()
         return await self.hand_over.drain(self.list_takers, seconds_max, waits=waits)
@@ -225,6 +222,11 @@ class Membership:
             while not self.is_served:
                 await self._shards.wait_changed()
         return self.is_served
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether this node is to serve: it is not drained, or stays and is the last."""
+        return not self.is_draining or (self._stays and not self.list_takers())
 
     @property
     def is_served(self) -> bool:
@@ -292,7 +294,7 @@ class Membership:
             self._connectivity.forget(node_id)
         self._reaped &= ids
         self._draining &= ids
-        self._answers = {i: a for i, a in self._answers.items() if i in ids}
+        self._probes.keep_only(ids)
         self._shards.note_nodes(living)
         for row in look.nodes:
             if row.has_ended:
@@ -363,8 +365,8 @@ class Membership:
         """Judge every other node, and take our share of the shards of those that are dead."""
         for row in self._list_others():
             verdict = self._judge(row)
-            if verdict is Verdict.SUSPECT:
-                self._probe(row.node_id)
+            if verdict is Verdict.SUSPECT and self._nursery is not None:
+                self._probes.probe(row.node_id, self._nursery)
             elif verdict in (Verdict.DEAD, Verdict.EXPIRED):
                 self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
         for node_id in self._find_ended_owners():
@@ -374,11 +376,11 @@ class Membership:
         evidence = Evidence(
             is_reaped=row.node_id in self._reaped,
             has_session=row.has_lock,
-            answers=self._answers.get(row.node_id),
+            answers=self._probes.answers.get(row.node_id),
             lease_seconds_left=row.lease_seconds,
         )
         if row.has_lock:
-            self._answers.pop(row.node_id, None)
+            self._probes.answers.pop(row.node_id, None)
         return judge(evidence, self._connectivity.read_connectivity(), self._options.lease_seconds)
 
     def _is_alive(self, node_id: int) -> bool:
@@ -387,7 +389,7 @@ class Membership:
         if row is None or row.has_ended or node_id in self._reaped:
             return False
         renews = row.lease_seconds > self._options.lease_seconds / 2  # it does so in each third
-        return renews and (row.has_lock or self._answers.get(node_id) is True)
+        return renews and (row.has_lock or self._probes.answers.get(node_id) is True)
 
     def _find_ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
@@ -403,6 +405,8 @@ class Membership:
             has_ended: True if its row says so: it has stopped in order, or others have ended it.
         """
         takers = [node_id for node_id in self.list_takers() if node_id != dead]
+        if not takers and self.is_draining and self._stays:  # better a drained node than none
+            takers = [self._shards.node_id]
         if self._shards.node_id in takers and self._may_claim():
             owned = self._shards.list_shards_of(dead)
             share = share_of(self._shards.node_id, takers, owned)
@@ -469,13 +473,16 @@ class Membership:
             self._opening.look()
 
     def _move_what_should_move(self) -> None:
-        """Give empty shards to nodes on which they belong; all of them if we are cut off."""
-        if self._is_moving or self.is_draining or self._nursery is None:
+        """Give empty shards to nodes on which they belong; all if we are cut off or drained.
+
+        Who is drained has some again after it had to take over.
+        """
+        if self._is_moving or not self._stays or self._nursery is None:
             return
         if not self._guard.is_trusted:
             return
         moves = self._find_misplaced()
-        if not self._is_cut_off():
+        if not (self._is_cut_off() or self.is_draining):
             moves = [move for move in moves if self._residents.is_empty(move.shard)]
         if moves:
             self._is_moving = True
@@ -505,7 +512,6 @@ class Membership:
         board.answer(ReadAhead, self._read_ahead)
         board.answer(TakeShards, self._take_shards)
         board.answer(TakeAudiences, self._take_audiences)
-        board.answer(Probe, self._answer_probe)
 
     def _hear_map_changed(self, _: int, news: MapChanged) -> None:
         for shard, epoch in news.owners:
@@ -554,29 +560,6 @@ class Membership:
         if audiences and ours:
             self._residents.adopt(audiences)
         self._opening.note_audiences(ours, has_more=has_more)
-
-    async def _answer_probe(self, _: int, probe: Probe) -> BusMessage:
-        return probe
-
-    def _probe(self, node_id: int) -> None:
-        """Ask a node whose session lock is gone whether it is there."""
-        if node_id not in self._probing and self._nursery is not None:
-            self._probing.add(node_id)
-            self._nursery.start_soon(self._ask_probe, node_id)
-
-    async def _ask_probe(self, node_id: int) -> None:
-        try:
-            await self._messenger.ask(node_id, Probe(), seconds_max=PROBE_SECONDS_MAX)
-            self._answers[node_id] = True
-        except OffBus:
-            pass  # that says nothing about the other node: it is asked again
-        except NobodyThere:
-            self._answers[node_id] = False
-            self.look_soon()
-        except (BusError, UnreadableMessage):
-            self._answers[node_id] = True  # it may be there
-        finally:
-            self._probing.discard(node_id)
 
     async def _tell_for_ever(self) -> None:
         """Tell the others twice a second that this node is there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 import trio
@@ -148,6 +149,47 @@ async def test_a_drain_goes_on_once_there_is_a_node_again(autojump_clock: Clock)
             [three] = cluster.start(1)
         assert left == [0]
         assert cluster.shares()[three.node_id] == SHARDS
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_a_drained_node_takes_over_from_the_last_other_and_gives_to_the_next_one(
+    is_done: bool, autojump_clock: Clock
+) -> None:
+    async with running(2) as (cluster, (one, two)), trio.open_nursery() as nursery:
+
+        async def take_time(_: str) -> None:
+            await trio.sleep(0.1)
+
+        one.residents.at_step = take_time
+        nursery.start_soon(partial(one.membership.drain, 60.0, waits=True))
+        await until(lambda: cluster.shares()[one.node_id] < (1 if is_done else 300), 30.0)
+        await until(lambda: not one.membership.is_needed, 0.5)
+        await two.kill()
+        await until(lambda: cluster.shares()[one.node_id] == SHARDS, 2.0)
+        await until(cluster.is_served, 1.0)
+        await until(lambda: one.membership.is_needed, 0.5)
+        [three] = cluster.start(1)
+        await until(lambda: cluster.shares()[three.node_id] == SHARDS, 30.0)
+        await until(lambda: not one.membership.is_needed, 0.5)
+
+
+async def test_of_several_drained_nodes_none_takes_over_while_another_does(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        assert await one.membership.drain(60.0, waits=True) == 0
+        await two.kill()
+        await until(lambda: cluster.shares()[three.node_id] == SHARDS, 2.0)
+        assert cluster.shares()[one.node_id] == 0
+
+
+async def test_a_node_that_is_about_to_stop_takes_nothing_over(autojump_clock: Clock) -> None:
+    async with running(2) as (cluster, (one, two)):
+        assert await one.membership.drain(60.0) == 0
+        await two.kill()
+        await trio.sleep(10.0)
+        assert cluster.shares()[one.node_id] == 0
+        assert not one.membership.is_needed
 
 
 async def test_a_drain_ends_when_its_time_is_over(autojump_clock: Clock) -> None:

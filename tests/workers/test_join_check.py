@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from greenroom.bus.bus import NobodyThere, TooSlow
-from greenroom.cluster.membership import Probe
 from greenroom.cluster.messenger import Messenger
+from greenroom.cluster.probes import Probe
 from greenroom.join_check import (
     SILENT_SECONDS_MAX,
     STARTING_SECONDS_MAX,
