@@ -170,8 +170,10 @@ class Connection:
                     continue
                 if self._expired_in is not IDLE:
                     break
-                if self._context.parting and await self._part():
-                    return None
+                if self._context.parting:
+                    await self._flush()  # what the peer has not read yet is an answer in flight
+                    if await self._part():
+                        return None
                 if not await self._look_once_more():
                     break
             await self._say_goodbye(last)

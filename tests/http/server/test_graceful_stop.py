@@ -293,3 +293,42 @@ async def test_a_request_behind_an_answer_that_began_before_a_stop_is_answered(
         first, last = replies(head + await read_all(stream))
     assert (first.status, first.headers.get("connection")) == (200, None)
     assert (last.status, last.headers["connection"]) == (200, "close")
+
+
+class SmallAnswers:
+    """Gives answers that are small enough to be posted, and counts them."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    async def answer(self, request: Request) -> Answer:
+        self.given += 1
+        return Answer(200, b"x" * 60_000)
+
+    async def vouches(self, request: Request) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
+@pytest.mark.usefixtures("no_last_look")
+async def test_an_answer_that_the_peer_has_not_read_yet_is_whole_after_a_stop(
+    server: str, mock_clock: trio.testing.MockClock
+) -> None:
+    answerer, asked = SmallAnswers(), 0
+    async with (
+        serving(answerer, server=server, stop_seconds_max=10.0) as running,
+        trio.open_nursery() as nursery,
+        await trio.open_tcp_stream("127.0.0.1", running.port) as stream,
+    ):
+        while asked == answerer.given:  # later the kernel has no more room, and nothing is read
+            await stream.send_all(GET)
+            asked += 1
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        nursery.start_soon(running.stop)
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(2 * LAST_LOOK_SECONDS)
+        await trio.testing.wait_all_tasks_blocked()
+        answers = replies(await read_all(stream))
+    assert {len(answer.body) for answer in answers} == {60_000}
+    last = [answer.headers.get("connection") for answer in answers]
+    assert last == [None] * (asked - 1) + ["close"]
