@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 from typing import Any, cast
 
+import h2.connection
 import h2.errors
 import h2.events
 import h2.exceptions
 import hypercorn.protocol
 import trio
 from hypercorn.events import Updated
+from hypercorn.protocol.events import Body, Response, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Response, StreamClosed
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.trio.worker_context import WorkerContext
@@ -85,6 +86,33 @@ class ReadyStreams:
         return None
 
 
+class _Unread:
+    """Stands for all streams whose requests nobody reads any more, or never has."""
+
+    def __init__(self, connection: h2.connection.H2Connection) -> None:
+        self._connection = connection
+
+    async def handle(self, event: StreamEvent) -> None:
+        """Throw away what has come, and ask for no more of a body that still comes."""
+        stream = self._connection.streams.get(event.stream_id)
+        if isinstance(event, Body) and stream is not None and stream.open:
+            self._connection.reset_stream(event.stream_id, h2.errors.ErrorCodes.NO_ERROR)
+
+
+class _Streams(dict[int, Any]):
+    """The streams that are being answered. A body may still come of one that has been.
+
+    Hypercorn would look for its stream in vain, and all others of the connection would be lost.
+    """
+
+    def __init__(self, connection: h2.connection.H2Connection) -> None:
+        super().__init__()
+        self._unread = _Unread(connection)
+
+    def __missing__(self, stream_id: int) -> _Unread:
+        return self._unread
+
+
 class Http2Protocol(H2Protocol):
     """Hypercorn's HTTP/2, in which `get` is no GET, nobody gets a tunnel, no stream comes first.
 
@@ -97,6 +125,7 @@ class Http2Protocol(H2Protocol):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         """Serve a connection; see Hypercorn."""
         super().__init__(*args, **keywords)
+        self.streams = _Streams(self.connection)
         self._streams_ready = ReadyStreams()
         self._put_bytes = 0
         """Bytes of answers that are to be sent together."""
@@ -229,7 +258,8 @@ class Http2Protocol(H2Protocol):
         for event in events:
             if isinstance(event, h2.events.RequestReceived) and self.context.terminated.is_set():
                 refused = h2.errors.ErrorCodes.REFUSED_STREAM
-                self.connection.reset_stream(event.stream_id, refused)
+                with contextlib.suppress(h2.exceptions.ProtocolError):  # it was taken back
+                    self.connection.reset_stream(event.stream_id, refused)
             else:
                 kept.append(event)
         self._is_taking = True

@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import h2.errors
+import h2.events
 import pytest
 import trio
 from garbage_kit import own_garbage
-from http2_kit import Http2, all_answered, answered, serving_tls
+from http2_kit import Http2, all_answered, answered, read_until_ended, serving_tls
 from http_kit import Echo
 from hypercorn.events import Event, RawData
 from quart_trio import QuartTrio
@@ -218,6 +220,34 @@ class Handed(Noting):
     async def _hand_on(self) -> AsyncIterator[bytes]:
         async for part in self.parts:
             yield part
+
+
+async def test_a_body_that_comes_after_its_answer_harms_no_other_request(certificate: Path):
+    echo = Echo()
+    async with serving_tls(certificate, answerer=echo) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        other = client.ask("/api/wait")
+        protocol = client.protocol
+        upload = protocol.get_next_available_stream_id()
+        head = [(":method", "POST"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
+        protocol.send_headers(upload, [*head, ("content-length", "5000000")])
+        await client.flush()
+        await answered(client, upload)
+        await echo.waiting.wait()
+        for _ in range(3):
+            protocol.send_data(upload, b"x" * 16_000)
+        await client.flush()
+        seen: list[h2.events.Event] = []
+        while not any(isinstance(each, h2.events.StreamReset) for each in seen):
+            seen += await client.events()
+        echo.gate.set()
+        seen += await read_until_ended(client, other)
+        again = client.ask("/api/x")
+        await client.flush()
+        await answered(client, again)
+        await client.stream.aclose()
+    [reset] = [each for each in seen if isinstance(each, h2.events.StreamReset)]
+    assert (reset.stream_id, reset.error_code) == (upload, h2.errors.ErrorCodes.NO_ERROR)
 
 
 async def test_an_answer_ends_where_its_client_has_closed_the_window_behind_it(certificate: Path):

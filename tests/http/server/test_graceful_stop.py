@@ -19,7 +19,8 @@ import pytest
 import trio
 import trio.testing
 from certificate_kit import Authority
-from http_kit import read_all, replies, serving
+from http2_kit import Http2, connect, read_until_ended
+from http_kit import Echo, read_all, replies, serving
 from waiting import until
 
 from greenroom.http.request import Answer, Request
@@ -332,3 +333,32 @@ async def test_an_answer_that_the_peer_has_not_read_yet_is_whole_after_a_stop(
     assert {len(answer.body) for answer in answers} == {60_000}
     last = [answer.headers.get("connection") for answer in answers]
     assert last == [None] * (asked - 1) + ["close"]
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True])
+@pytest.mark.usefixtures("no_last_look")
+async def test_a_request_that_comes_too_late_over_http_2_harms_no_other(
+    is_taken_back: bool,
+) -> None:
+    echo = Echo()
+    async with (
+        serving(echo, http2_clear_from=("127.0.0.1/32",)) as running,
+        trio.open_nursery() as nursery,
+    ):
+        client = Http2(await connect(running.port, "127.0.0.1"))
+        asked = client.ask("/api/wait")
+        await client.flush()
+        await echo.waiting.wait()
+        nursery.start_soon(running.stop)
+        await trio.testing.wait_all_tasks_blocked()
+        late = client.ask("/api/x", b"{}")
+        if is_taken_back:
+            client.protocol.reset_stream(late)
+        await client.flush()
+        await trio.testing.wait_all_tasks_blocked()
+        echo.gate.set()
+        seen = await read_until_ended(client, asked)
+        await client.stream.aclose()
+    resets = [each.error_code for each in seen if isinstance(each, h2.events.StreamReset)]
+    assert resets == [] if is_taken_back else [h2.errors.ErrorCodes.REFUSED_STREAM]
+    assert [request.path for request in echo.requests] == ["/api/wait"]

@@ -104,3 +104,12 @@ async def all_answered(client: Http2, streams: set[int]) -> None:
         events = await client.events()
         await client.flush()
         streams -= {e.stream_id for e in events if isinstance(e, h2.events.StreamEnded)}
+
+
+async def read_until_ended(client: Http2, stream_id: int) -> list[h2.events.Event]:
+    """Read until a stream has ended; return all that has come."""
+    seen: list[h2.events.Event] = []
+    while not any(isinstance(e, h2.events.StreamEnded) and e.stream_id == stream_id for e in seen):
+        seen += await client.events()
+        await client.flush()
+    return seen
