@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 import trio
 from hypercorn.typing import (
@@ -54,6 +55,9 @@ ANSWER_LEASE = "greenroom.answer_lease"
 
 LEFT = "greenroom.left"
 """In a scope's `extensions`: see `end_of`."""
+
+REST = "greenroom.rest"
+"""In a scope's `extensions`: see `rest_of`."""
 
 TUNNEL = "-CONNECT"
 """The method of whoever asks for a tunnel over HTTP/2: none that is answered."""
@@ -151,7 +155,10 @@ class AsgiFence:
         if scope["http_version"] < "2":
             scope = _origin_form(scope)
         try:
-            body = await self._read(scope, receive, lease)
+            try:
+                body = await self._read(scope, receive, lease)
+            finally:
+                rest_of(scope).drop()
             if scope["http_version"] < "2":
                 scope = _check_head(scope)
         except _Gone:
@@ -313,7 +320,10 @@ class _Sender:
                 self._sends.scopes.discard(scope)
         if not sent and not self._sends.is_over:
             await self._abort()  # and so the application is told that the client left
-        await trio.lowlevel.checkpoint_if_cancelled()  # by which it is ended
+        if message["type"] == "http.response.body" and not self.finished:
+            await trio.lowlevel.checkpoint()  # others go on, even if nobody takes what is sent
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()  # by which it is ended
 
     async def answer(self, answer: Answer) -> None:
         """Send an answer that the fence has made."""
@@ -343,6 +353,46 @@ def end_of(scope: HTTPScope) -> trio.CancelScope:
     """
     made = cast("dict[object, object]", trio.CancelScope())
     return cast("trio.CancelScope", scope["extensions"].setdefault(LEFT, made))
+
+
+class Rest:
+    """The part of a body that is still to come; somebody reads it until it is dropped."""
+
+    __slots__ = ("_is_dropped", "_waits")
+
+    def __init__(self) -> None:
+        """Begin while it is read."""
+        self._is_dropped = False
+        self._waits = set[trio.CancelScope]()
+
+    def drop(self) -> None:
+        """Let nobody wait any longer for it to be read."""
+        self._is_dropped = True
+        for scope in self._waits:
+            scope.cancel()
+
+    async def put(self, message: object, channel: trio.MemorySendChannel[Any]) -> None:
+        """Have a message read, behind all others; waits for room as long as somebody reads.
+
+        Cancellation: it is not read.
+        """
+        with contextlib.suppress(trio.WouldBlock):
+            channel.send_nowait(message)
+            return
+        if self._is_dropped:
+            return
+        with trio.CancelScope() as scope:
+            self._waits.add(scope)
+            try:
+                await channel.send(message)
+            finally:
+                self._waits.discard(scope)
+
+
+def rest_of(scope: HTTPScope) -> Rest:
+    """Return the part of a request's body that is still to come."""
+    made = cast("dict[object, object]", Rest())
+    return cast("Rest", scope["extensions"].setdefault(REST, made))
 
 
 def request_of(scope: HTTPScope, body: bytes, proxies: TrustedProxies) -> Request:

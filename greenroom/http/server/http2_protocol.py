@@ -8,6 +8,7 @@ for many.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any, cast
 
 import h2.connection
@@ -23,7 +24,7 @@ from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.trio.worker_context import WorkerContext
 
-from greenroom.http.server.asgi_fence import TUNNEL, end_of
+from greenroom.http.server.asgi_fence import TUNNEL, end_of, rest_of
 from greenroom.http.server.http2_state import bound_state
 
 PUT_BYTES_MAX = 1 << 14
@@ -144,7 +145,11 @@ class Http2Protocol(H2Protocol):
         """Overlook a wish that HTTP/2 does not know any more; Hypercorn would keep a thousand."""
 
     async def _create_stream(self, request: h2.events.RequestReceived) -> None:
-        """Begin to answer a request; see Hypercorn."""
+        """Begin to answer a request; see Hypercorn.
+
+        Hypercorn would read nothing of the connection while one body waits to be read, even if
+        nobody reads that any more.
+        """
         request.headers = [
             (name, exact_method(value) if name == b":method" else value)
             for name, value in request.headers or ()
@@ -153,6 +158,10 @@ class Http2Protocol(H2Protocol):
             kept = [(name, value) for name, value in request.headers if name not in _OF_CONNECT]
             request.headers = [(b":method", TUNNEL.encode()), (b":path", b"*"), *kept]
         await super()._create_stream(request)
+        stream = self.streams.get(request.stream_id)
+        if isinstance(stream, HTTPStream) and (put := stream.app_put) is not None:
+            channel = cast("Any", put).__self__
+            vars(stream)["app_put"] = partial(rest_of(stream.scope).put, channel=channel)
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Send; see Hypercorn, which would end the connection before a stream's last frame."""

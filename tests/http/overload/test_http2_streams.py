@@ -222,6 +222,35 @@ class Handed(Noting):
             yield part
 
 
+class UnreadBody(Echo):
+    """Takes its time to refuse a large body."""
+
+    async def answer(self, request: Request) -> Answer:
+        if request.body_too_large:
+            self.waiting.set()
+            await self.gate.wait()
+        return await super().answer(request)
+
+
+async def test_a_body_that_nobody_reads_holds_up_no_other_request(certificate: Path):
+    echo = UnreadBody()
+    async with serving_tls(certificate, answerer=echo) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        protocol = client.protocol
+        upload = protocol.get_next_available_stream_id()
+        head = [(":method", "POST"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
+        protocol.send_headers(upload, [*head, ("content-length", "5000000")])
+        for _ in range(30):
+            protocol.send_data(upload, b"x" * 1_100)
+        other = client.ask("/api/x")
+        await client.flush()
+        await answered(client, other)
+        await echo.waiting.wait()
+        echo.gate.set()
+        await answered(client, upload)
+        await client.stream.aclose()
+
+
 async def test_a_body_that_comes_after_its_answer_harms_no_other_request(certificate: Path):
     echo = Echo()
     async with serving_tls(certificate, answerer=echo) as running:

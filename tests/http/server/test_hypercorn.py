@@ -11,6 +11,7 @@ from http_kit import Running, exchange, read_all, replies, serving
 
 from greenroom.http.metrics import Metrics
 from greenroom.http.overload.pass_budget import PassBudget
+from greenroom.http.request import Answer, Request
 from greenroom.network.addresses import INVALID_HOST
 from greenroom.network.head_limits import INVALID_REQUEST
 from greenroom.network.target import OTHER_HOST
@@ -143,3 +144,41 @@ async def test_what_nobody_has_time_for_is_refused_by_either_server(
     assert answer.json["retry_after"] == 1
     [answer] = replies(await exchange(running.port, request.replace(b"/api/x", b"/healthz")))
     assert answer.status == 200  # for others see `test_front.py`
+
+
+class ManyParts:
+    """Gives parts until another task runs, and then few more."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self._has_run = False
+        self.given = 0
+
+    async def answer(self, request: Request) -> Answer:
+        return Answer(200, b"", stream=self._parts())
+
+    async def vouches(self, request: Request) -> bool:
+        return True
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        self._nursery.start_soon(self._run_other)
+        while not self._has_run and self.given < PARTS_MAX:
+            self.given += 1
+            yield b"x"
+
+    async def _run_other(self) -> None:
+        self._has_run = True
+
+
+PARTS_MAX = 1_000
+
+
+async def test_others_go_on_while_nobody_takes_a_long_answer():
+    """Hypercorn drops the parts of an answer to HEAD, and waits for nothing."""
+    async with trio.open_nursery() as nursery:
+        answerer = ManyParts(nursery)
+        async with serving(answerer, server="hypercorn") as running:
+            data = await exchange(running.port, b"HEAD /api/x HTTP/1.1\r\nHost: a\r\n\r\n")
+    [answer] = replies(data, heads=(0,))
+    assert answer.status == 200
+    assert answerer.given < PARTS_MAX
