@@ -24,9 +24,11 @@ DELAY_SECONDS = 0.2
 """Each way: a commit takes twice that, at least."""
 SLOW_SECONDS = 10.0
 WAIT_SECONDS_MAX = 3.0
-"""For a change before it and its own, which take 0.8 s if the machine does nothing else, beyond the
-slowest refusal, which waits for no database. A queue without end would be as long as the database
-was slow."""
+"""For a change before it and its own, which take 0.8 s if the machine does nothing else. A queue
+without end would be as long as the database was slow."""
+PASSES = 4
+"""How often these two pass the wire. The loop of this process serves it, and all clients: on a busy
+machine each pass takes about as long as a refusal, which waits for no database."""
 GATE_SECONDS_MAX = 8.0
 """In which all who wait for a silent database are told, one way or another."""
 RECOVERY_SECONDS_MAX = 5.0
@@ -138,8 +140,8 @@ async def test_behind_a_slow_database_no_queue_grows_and_the_rest_is_refused(
         await trio.sleep(SLOW_SECONDS)
         assert set(writers.statuses) == {200, 429}
         assert writers.retries == {1}
-        slowest = max(writers.waits)
-        assert 2 * DELAY_SECONDS < slowest < max(writers.refusal_waits) + WAIT_SECONDS_MAX
+        bound = WAIT_SECONDS_MAX + PASSES * max(writers.refusal_waits)
+        assert 2 * DELAY_SECONDS < max(writers.waits) < bound
         wire.heal()
         await writers.recover()
 
