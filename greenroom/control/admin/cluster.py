@@ -50,7 +50,8 @@ async def move(context: AdminContext, ask: messages.MoveShard) -> messages.Moved
     peers, to_node = _peers(context), int(ask.node)
     if not await peers.move(ask.shard, to_node):
         raise OperationRefused(
-            f"Shard {ask.shard} was not handed over: see the log of its node, and try again."
+            f"Shard {ask.shard} was not handed over: it has just moved, or is being opened. See "
+            "cluster status and try again; if something failed, the log of its node says so."
         )
     return messages.MovedShard(ask.shard, to_node)
 
