@@ -198,7 +198,7 @@ async def pull_away(world: World, asked: PullPlayer) -> Pulled:
     """
     player_id = asked.player_id
     try:
-        await world.players.get_ref(player_id).ask(DescribePlayer())
+        await world.players.get_ref(player_id).ask(DescribePlayer())  # raises Moved elsewhere
         await world.seats.wait_unclaimed(player_id)
         if world.seats.is_seated(player_id):
             await world.confirm_seat(player_id)

@@ -125,12 +125,13 @@ class ShardKeeper:
         async def restore_places() -> None:
             await drafts.compare_places(self._world.rooms, self._world.lobbies)
             await is_counted.wait()
+            # Without games, too: rooms of games that were deleted may yet have to be forgotten.
             counts[0] = await self.places.restore(guard, drafts)
 
         async def restore_players() -> None:
             await drafts.compare_players(self._world.accounts)
             await is_counted.wait()
-            if games:  # else rooms of games that were deleted may yet have to be forgotten
+            if games:
                 counts[1] = await restore_online(self._world, guard, drafts, homes)
 
         await read_together(restore_usage, restore_places, restore_players)

@@ -274,7 +274,7 @@ class SlowEnd:
         yield b"}"
 
 
-@pytest.mark.parametrize("server", ["fast", "hypercorn"])
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
 @pytest.mark.usefixtures("no_last_look")
 async def test_a_request_behind_an_answer_that_began_before_a_stop_is_answered(
     server: str,
