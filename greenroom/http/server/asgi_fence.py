@@ -358,16 +358,17 @@ def end_of(scope: HTTPScope) -> trio.CancelScope:
 class Rest:
     """The part of a body that is still to come; somebody reads it until it is dropped."""
 
-    __slots__ = ("_is_dropped", "_waits")
+    __slots__ = ("_waits", "is_dropped")
 
     def __init__(self) -> None:
         """Begin while it is read."""
-        self._is_dropped = False
+        self.is_dropped = False
+        """Nobody reads it any more."""
         self._waits = set[trio.CancelScope]()
 
     def drop(self) -> None:
         """Let nobody wait any longer for it to be read."""
-        self._is_dropped = True
+        self.is_dropped = True
         for scope in self._waits:
             scope.cancel()
 
@@ -379,7 +380,7 @@ class Rest:
         with contextlib.suppress(trio.WouldBlock):
             channel.send_nowait(message)
             return
-        if self._is_dropped:
+        if self.is_dropped:
             return
         with trio.CancelScope() as scope:
             self._waits.add(scope)

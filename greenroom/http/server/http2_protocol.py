@@ -18,8 +18,8 @@ import h2.exceptions
 import hypercorn.protocol
 import trio
 from hypercorn.events import Updated
-from hypercorn.protocol.events import Body, Response, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.events import Response, StreamClosed
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.trio.worker_context import WorkerContext
@@ -90,14 +90,8 @@ class ReadyStreams:
 class _Unread:
     """Stands for all streams whose requests nobody reads any more, or never has."""
 
-    def __init__(self, connection: h2.connection.H2Connection) -> None:
-        self._connection = connection
-
     async def handle(self, event: StreamEvent) -> None:
-        """Throw away what has come, and ask for no more of a body that still comes."""
-        stream = self._connection.streams.get(event.stream_id)
-        if isinstance(event, Body) and stream is not None and stream.open:
-            self._connection.reset_stream(event.stream_id, h2.errors.ErrorCodes.NO_ERROR)
+        """Throw away what has come."""
 
 
 class _Streams(dict[int, Any]):
@@ -106,12 +100,10 @@ class _Streams(dict[int, Any]):
     Hypercorn would look for its stream in vain, and all others of the connection would be lost.
     """
 
-    def __init__(self, connection: h2.connection.H2Connection) -> None:
-        super().__init__()
-        self._unread = _Unread(connection)
+    _UNREAD = _Unread()
 
     def __missing__(self, stream_id: int) -> _Unread:
-        return self._unread
+        return self._UNREAD
 
 
 class Http2Protocol(H2Protocol):
@@ -126,7 +118,7 @@ class Http2Protocol(H2Protocol):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         """Serve a connection; see Hypercorn."""
         super().__init__(*args, **keywords)
-        self.streams = _Streams(self.connection)
+        self.streams = _Streams()
         self._streams_ready = ReadyStreams()
         self._put_bytes = 0
         """Bytes of answers that are to be sent together."""
@@ -223,12 +215,18 @@ class Http2Protocol(H2Protocol):
         data = await buffer.pop(max(0, min(window, connection.max_outbound_frame_size)))
         if buffer.complete:
             connection.send_data(stream_id, data, end_stream=True)  # no bytes need no window
+            self._refuse_rest(stream_id)
             self._forget_buffer(stream_id)
         elif data:
             connection.send_data(stream_id, data)
         else:
             self.priority.block(stream_id)
         return len(data)
+
+    def _refuse_rest(self, stream_id: int) -> None:
+        """Tell the client of an answered request to send no more of its body."""
+        if self.connection.streams[stream_id].open:
+            self.connection.reset_stream(stream_id, h2.errors.ErrorCodes.NO_ERROR)
 
     def _forget_buffer(self, stream_id: int) -> None:
         del self.stream_buffers[stream_id]
@@ -269,6 +267,8 @@ class Http2Protocol(H2Protocol):
                 refused = h2.errors.ErrorCodes.REFUSED_STREAM
                 with contextlib.suppress(h2.exceptions.ProtocolError):  # it was taken back
                     self.connection.reset_stream(event.stream_id, refused)
+            elif isinstance(event, h2.events.DataReceived) and self._is_dropped(event.stream_id):
+                self._pass_over(event)
             else:
                 kept.append(event)
         self._is_taking = True
@@ -276,6 +276,19 @@ class Http2Protocol(H2Protocol):
             await super()._handle_events(kept)
         finally:
             self._is_taking = False
+
+    def _is_dropped(self, stream_id: int) -> bool:
+        """Return whether nobody reads the body of a request that is being answered."""
+        stream = self.streams.get(stream_id)
+        return isinstance(stream, HTTPStream) and rest_of(stream.scope).is_dropped
+
+    def _pass_over(self, event: h2.events.DataReceived) -> None:
+        """Throw away a part of a body, and let others be sent in its place, but none of its own.
+
+        So the client sends no more than the window of the stream, until the answer is out.
+        """
+        if event.flow_controlled_length:
+            self.connection.increment_flow_control_window(event.flow_controlled_length)
 
 
 _OF_CONNECT = frozenset({b":method", b":path", b":protocol"})

@@ -8,14 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import h2.connection
 import h2.errors
 import h2.events
 import pytest
 import trio
 from garbage_kit import own_garbage
-from http2_kit import Http2, all_answered, answered, read_until_ended, serving_tls
+from http2_kit import Http2, all_answered, answered, serving_tls
 from http_kit import Echo
 from hypercorn.events import Event, RawData
+from hyperframe.frame import DataFrame
 from quart_trio import QuartTrio
 from waiting import until
 
@@ -232,14 +234,24 @@ class UnreadBody(Echo):
         return await super().answer(request)
 
 
+STREAM_WINDOW = 65_535
+"""Bytes that a client may send of a body before any of it is read (RFC 9113)."""
+
+
+def begin_upload(protocol: h2.connection.H2Connection) -> int:
+    """Begin a request with a body that is too large; return its stream."""
+    stream_id = protocol.get_next_available_stream_id()
+    head = [(":method", "POST"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
+    protocol.send_headers(stream_id, [*head, ("content-length", "5000000")])
+    return stream_id
+
+
 async def test_a_body_that_nobody_reads_holds_up_no_other_request(certificate: Path):
     echo = UnreadBody()
     async with serving_tls(certificate, answerer=echo) as running:
         client = await Http2.open(running, ATTACKER, certificate)
         protocol = client.protocol
-        upload = protocol.get_next_available_stream_id()
-        head = [(":method", "POST"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
-        protocol.send_headers(upload, [*head, ("content-length", "5000000")])
+        upload = begin_upload(protocol)
         for _ in range(30):
             protocol.send_data(upload, b"x" * 1_100)
         other = client.ask("/api/x")
@@ -251,26 +263,49 @@ async def test_a_body_that_nobody_reads_holds_up_no_other_request(certificate: P
         await client.stream.aclose()
 
 
+async def test_of_a_body_that_nobody_reads_no_more_comes_than_its_window(certificate: Path):
+    echo = UnreadBody()
+    async with serving_tls(certificate, answerer=echo) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        protocol = client.protocol
+        upload = begin_upload(protocol)
+        await client.flush()
+        await echo.waiting.wait()
+        sent, whole_window = 0, protocol.outbound_flow_control_window
+        while size := min(protocol.local_flow_control_window(upload), 16_000):
+            protocol.send_data(upload, b"x" * size)
+            sent += size
+            other = client.ask("/api/x")
+            await client.flush()
+            await answered(client, other)
+        assert sent == STREAM_WINDOW
+        assert protocol.outbound_flow_control_window == whole_window
+        echo.gate.set()
+        seen: list[h2.events.Event] = []
+        while not any(isinstance(each, h2.events.StreamReset) for each in seen):
+            seen += await client.events()
+        await client.stream.aclose()
+    kinds = [type(each) for each in seen if getattr(each, "stream_id", None) == upload]
+    assert kinds[-2:] == [h2.events.StreamEnded, h2.events.StreamReset]
+
+
 async def test_a_body_that_comes_after_its_answer_harms_no_other_request(certificate: Path):
     echo = Echo()
     async with serving_tls(certificate, answerer=echo) as running:
         client = await Http2.open(running, ATTACKER, certificate)
         other = client.ask("/api/wait")
-        protocol = client.protocol
-        upload = protocol.get_next_available_stream_id()
-        head = [(":method", "POST"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
-        protocol.send_headers(upload, [*head, ("content-length", "5000000")])
-        await client.flush()
-        await answered(client, upload)
-        await echo.waiting.wait()
-        for _ in range(3):
-            protocol.send_data(upload, b"x" * 16_000)
+        upload = begin_upload(client.protocol)
+        for _ in range(30):  # more than wait to be read: it is answered while these are taken
+            client.protocol.send_data(upload, b"x" * 100)
         await client.flush()
         seen: list[h2.events.Event] = []
         while not any(isinstance(each, h2.events.StreamReset) for each in seen):
             seen += await client.events()
+        await echo.waiting.wait()
+        late = DataFrame(upload, b"x" * 16_000).serialize()  # h2's client sends none after that
+        await client.stream.send_all(late * 3)
         echo.gate.set()
-        seen += await read_until_ended(client, other)
+        await answered(client, other)
         again = client.ask("/api/x")
         await client.flush()
         await answered(client, again)
