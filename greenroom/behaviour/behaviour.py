@@ -69,6 +69,12 @@ class RoomBehaviour(Generic[State]):
     by anything that nobody has thought of.
     """
 
+    data_bytes_max: ClassVar[int] = 64 << 10
+    """Bytes of JSON that an action, update or message may bring to a handler or hook.
+
+    Larger ones are refused. To decode 64 KiB takes 1 ms, in which no other room has its turn.
+    """
+
     stats: ClassVar[Mapping[str, Stat]] = {}
     """The stats that its rooms read and change; see `Room.player`."""
 
@@ -92,6 +98,8 @@ class RoomBehaviour(Generic[State]):
             _check_strict(cls)
         if cls.tick_hz is not None and not 0 < cls.tick_hz <= TICK_HZ_MAX:
             raise BadBehaviour(f"{cls.__name__}.tick_hz must be above 0, {TICK_HZ_MAX:g} at most")
+        if type(cls.data_bytes_max) is not int or cls.data_bytes_max < 1:
+            raise BadBehaviour(f"{cls.__name__}.data_bytes_max must be a whole number above 0")
 
     # The state.
 

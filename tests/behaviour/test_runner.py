@@ -332,6 +332,11 @@ def test_classes_that_cannot_work_say_why_when_they_are_defined():
         class Fast(RoomBehaviour[None]):
             tick_hz = 1_000
 
+    with pytest.raises(BadBehaviour, match="data_bytes_max must be a whole number above 0"):
+
+        class Nothing(RoomBehaviour[None]):
+            data_bytes_max = 0
+
     with pytest.raises(BadBehaviour, match="its state"):
 
         class Strange(RoomBehaviour[dict[bytes | str, int | bytes] | list[int] | set[int]]):

@@ -139,6 +139,23 @@ async def test_what_nests_too_deep_crashes_no_room(studio: ServerProcess, echo: 
     assert b"crashed" not in studio.log.read_bytes()[size:]
 
 
+def test_what_takes_long_to_decode_reaches_no_behaviour(studio: ServerProcess, echo: Api):
+    _, _, guest = room_of_two(echo, b"1")
+
+    def act(data: bytes) -> list[Reply]:
+        to_host = {"target_players": b'"host"'}
+        told = sent(echo, guest, f"{ROOMS}/updates", type=b'"u"', data=data, **to_host)
+        path, named = f"{ROOMS}/actions", {"action_type": b'"a"', "request_data": data}
+        return [told, sent(echo, guest, path, **named, **to_host)]
+
+    largest = b'{"x":[%b]}' % (b"[]," * 21_842 + b"12")
+    assert len(largest) == 64 << 10
+    assert [reply.status for reply in act(largest)] == [200, 200]
+    text = "The data must be at most 65536 bytes in this room"
+    refused = act(largest.replace(b"12", b"123"))
+    assert [(reply.status, reply.json["error"]) for reply in refused] == [(400, text)] * 2
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_lobby_whose_members_bring_it_starts(studio: ServerProcess, echo: Api, name: str):
     size = studio.log.stat().st_size

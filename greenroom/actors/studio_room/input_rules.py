@@ -108,10 +108,12 @@ def judge(
         target_ids: the members whom it is for.
 
     Raises:
-        RefusedByBehaviour: data of another shape than a handler asks for, or the rules say no.
+        RefusedByBehaviour: data of another shape than a handler asks for, or too much of it, or the
+            rules say no.
         BehaviourFailed: the behaviour has failed.
     """
     runner = turn.host.runner
+    _check_size(turn, data)
     by = runner.room.members[sender_id]
     handler = runner.behaviour.handlers.get((kind, name))
     if handler is None:
@@ -124,6 +126,7 @@ def judge(
 
 def handle(turn: Turn, handler: TypedHandler, message: SendMessage) -> None:
     """Let a handler that lets nothing pass have a message; raises as `judge`."""
+    _check_size(turn, message.data)
     by = turn.host.runner.room.members[message.player_id]
     verdict = turn.handle(handler, by, message.data)
     if verdict is not None:
@@ -131,6 +134,13 @@ def handle(turn: Turn, handler: TypedHandler, message: SendMessage) -> None:
         turn.fail(BadBehaviour(text), message.data)
         raise BehaviourFailed
     turn.keep()
+
+
+def _check_size(turn: Turn, data: bytes) -> None:
+    """Refuse what takes long to decode; raises RefusedByBehaviour."""
+    bytes_max = turn.host.runner.behaviour.data_bytes_max
+    if len(data) > bytes_max:
+        raise RefusedByBehaviour(f"The data must be at most {bytes_max} bytes in this room")
 
 
 def _decode(data: bytes) -> Any:

@@ -11,7 +11,6 @@ import contextlib
 from functools import partial
 from typing import Any, cast
 
-import h2.connection
 import h2.errors
 import h2.events
 import h2.exceptions
