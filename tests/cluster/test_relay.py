@@ -29,7 +29,7 @@ from greenroom.cluster.relaying.relay import WAIT_SECONDS_MAX, RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.transport.arrival.handshake import HEAD_BYTES_MAX
 from greenroom.transport.listener import UNSENT_BYTES_MAX
-from greenroom.transport.ports import RELAY_MARK, NoLimits, RelayTarget
+from greenroom.transport.ports import RELAY_MARK, NobodyToRelayTo, NoLimits, RelayTarget
 
 KEY = bytes(range(32))
 START = 1_700_000_000.0
@@ -260,6 +260,23 @@ async def test_an_owner_that_cannot_be_reached_is_too_many_requests() -> None:
     async with open_pair() as pair:
         pair.ingress.shards.note_nodes([Row(1, 1), Row(2, 2)])
         assert await pair.status() == 429
+
+
+async def test_connections_to_a_node_that_is_gone_end_though_it_closes_none() -> None:
+    """So it is with a machine that has lost power, or stands still."""
+    async with open_pair() as pair, pair.dial(0) as ada, pair.there.connected(1) as bob:
+        await ada.expect("connected")
+        pair.ingress.shards.note_gone(1)
+        assert await ada.closed() == (1006, None)
+        await bob.nothing_more()
+
+
+async def test_no_connection_begins_to_a_node_that_has_gone_meanwhile() -> None:
+    async with open_pair() as pair:
+        target = RelayTarget(1, "127.0.0.1", pair.there.port.port, "0" * 32)
+        pair.ingress.shards.note_gone(1)
+        with pytest.raises(NobodyToRelayTo):
+            await pair.ingress.relay.connect(target, "127.0.0.5")
 
 
 async def test_a_room_that_nobody_serves_is_too_many_requests(

@@ -120,3 +120,14 @@ async def test_an_owner_may_answer_a_client_that_has_ended(autojump_clock: Any) 
         await carried.carry(b"x", stall=3.0, close=1.0)
         assert carried.client.recv(10) == b"bye"
     assert trio.current_time() >= 1.0
+
+
+async def test_an_owner_hears_at_once_that_a_client_has_ended() -> None:
+    with closing(Carried()) as carried:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(carried.carry, b"x")
+            carried.client.close()
+            with trio.fail_after(2.0):
+                await receive_bytes(carried.owner, 1)
+                assert await _stream(carried.owner).receive_some(1) == b""
+            carried.owner.shutdown(socket.SHUT_WR)

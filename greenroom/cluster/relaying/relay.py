@@ -12,7 +12,9 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
 import trio
 
@@ -95,6 +97,9 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         self._certificate = certificate
         self._peers: dict[str, None] = {}
         """Addresses that good lines have come from, oldest first."""
+        self._connected: dict[int, WeakSet[socket.socket]] = {}
+        """By node, the open connections to it."""
+        shards.call_when_gone(self._give_up)
         self.relayed = 0
         """Connections that were relayed."""
         self._failed = 0
@@ -176,8 +181,21 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         except BaseException:
             _close(connected)
             raise
+        if self._shards.find_node(target.node_id) is None:
+            _close(connected)
+            raise NobodyToRelayTo
+        self._connected.setdefault(target.node_id, WeakSet()).add(connected)
         self.relayed += 1
         return RelaySide(connected, tls)
+
+    def _give_up(self, node_id: int) -> None:
+        """End the connections to a node that is gone.
+
+        A machine that has lost power or its network, or stands still, closes none by itself.
+        """
+        for connected in self._connected.pop(node_id, ()):
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
 
     async def _wait_until_gone(self, room_id: str) -> bool:
         """Wait while a room of ours is being handed over; return whether it is gone then.

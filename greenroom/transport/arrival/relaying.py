@@ -6,11 +6,12 @@ longer it is, the more is passed on at a time.
 
 At most `RECEIVE_BYTES` of each direction are held. Whoever does not read is waited for as long as
 a client that does not read a large message; then both connections end. Everything else is the
-owner's: pings, limits, the end.
+owner's: pings, limits, the end. So the owner learns at once that a client has ended.
 """
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 from typing import Final
 
@@ -51,6 +52,8 @@ async def carry(
 
     async def upstream() -> None:
         await up.run(stall_seconds_max, first)
+        with suppress(OSError):
+            owner.socket.shutdown(socket.SHUT_WR)
         nursery.cancel_scope.deadline = trio.current_time() + close_seconds_max
 
     async with trio.open_nursery() as nursery:
