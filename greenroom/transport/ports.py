@@ -103,6 +103,10 @@ class Relay(Protocol):
         Args:
             line: without its line break.
             peer: the address that it came from.
+
+        Raises:
+            NobodyToRelayTo: it is for a node that is gone, or for a worker that is away, for which
+                this one accepts.
         """
         ...
 

@@ -358,8 +358,11 @@ def test_a_line_is_good_once() -> None:
 def test_a_line_is_for_one_node_and_one_key_and_for_a_while() -> None:
     late = START + relay_line.SECONDS_MAX + 1.0
     early = START - relay_line.SECONDS_MAX - 1.0
-    for reader in (lines(3), lines(1, bytes(32)), lines(1, time=late), lines(1, time=early)):
+    for reader in (lines(1, bytes(32)), lines(1, time=late), lines(1, time=early)):
         assert reader.read(_good()) is None
+    with pytest.raises(NobodyToRelayTo):
+        lines(3).read(_good())
+    assert lines(3, time=late).read(_good()) is None
     assert lines(1, time=late - 2.0).read(_good()) is not None
 
 
@@ -402,6 +405,17 @@ async def test_a_replayed_line_is_a_bad_request() -> None:
         request = line + UPGRADE + b"X-Realtime-Token: %b\r\n\r\n" % token
         assert (await send_raw(pair.there.port.port, request)).startswith(b"HTTP/1.1 101")
         assert (await send_raw(pair.there.port.port, request)).startswith(b"HTTP/1.1 400")
+
+
+async def test_a_line_for_a_worker_that_is_away_is_told_to_come_again() -> None:
+    """Its siblings accept at its port, and other nodes do not know yet that it is away."""
+    async with open_pair() as pair:
+        line = pair.ingress.lines.write(3, "203.0.113.7")
+        token = (await pair.there.token(0)).encode()
+        request = line + UPGRADE + b"X-Realtime-Token: %b\r\n\r\n" % token
+        assert (await send_raw(pair.there.port.port, request)).startswith(b"HTTP/1.1 429")
+        assert pair.owner.limits.charged == []
+        assert pair.owner.lines.refused == 0
 
 
 async def test_a_line_without_an_end_is_bounded() -> None:

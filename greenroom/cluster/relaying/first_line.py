@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Final
 
 from greenroom.network.proxies import plain_address
-from greenroom.transport.ports import RELAY_MARK
+from greenroom.transport.ports import RELAY_MARK, NobodyToRelayTo
 
 SECONDS_MAX: Final = 30.0
 """How far the time of a line may be from ours, either way."""
@@ -71,6 +71,9 @@ class RelayLines:
 
         Args:
             line: from the mark to the end, without the line break.
+
+        Raises:
+            NobodyToRelayTo: it is for another node, which has had this port, or has it again soon.
         """
         address = self._read(line)
         self.refused += address is None
@@ -83,8 +86,10 @@ class RelayLines:
         # whoever knows the key has written it, and so all its words are there
         _, receiver, _, address, sent_at, nonce = told.decode().split(" ")
         now = self._time()
-        if int(receiver) != self._node_id or abs(float(sent_at) - now) > SECONDS_MAX:
+        if abs(float(sent_at) - now) > SECONDS_MAX:
             return None
+        if int(receiver) != self._node_id:
+            raise NobodyToRelayTo
         return plain_address(address) if self._is_new(nonce.encode(), now) else None
 
     def _is_new(self, nonce: bytes, now: float) -> bool:

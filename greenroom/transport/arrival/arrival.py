@@ -93,7 +93,10 @@ class Arrival:
         address: str | None = None
         if relay is not None and data.startswith(RELAY_MARK):
             line, _, request = data.partition(b"\r\n")
-            address = relay.read_line(line, self._peer)
+            try:
+                address = relay.read_line(line, self._peer)
+            except NobodyToRelayTo:
+                return Arrived(self._peer, overloaded(RETRY_SECONDS))
             data = data if address is None else request  # a bad line is no request either
         head, end, rest = data.partition(_END)
         head += end
