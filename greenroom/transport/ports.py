@@ -110,8 +110,11 @@ class Relay(Protocol):
         """
         ...
 
-    def is_here(self, token: str) -> bool:
-        """Return whether this node answers for a realtime token, or none does."""
+    async def wait_here(self, token: str) -> bool:
+        """Return whether this node answers for a realtime token, or none does.
+
+        It waits for a room that is just coming to this node. Cancellation ends the wait.
+        """
         ...
 
     async def find(self, token: str) -> RelayTarget | None:

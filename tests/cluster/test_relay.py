@@ -25,7 +25,7 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.cluster.relaying import first_line as relay_line
 from greenroom.cluster.relaying.first_line import RelayLines
-from greenroom.cluster.relaying.relay import WAIT_SECONDS_MAX, RealtimeRelay
+from greenroom.cluster.relaying.relay import NEWS_SECONDS_MAX, WAIT_SECONDS_MAX, RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.transport.arrival.handshake import HEAD_BYTES_MAX
 from greenroom.transport.listener import UNSENT_BYTES_MAX
@@ -289,10 +289,11 @@ async def test_a_room_that_nobody_serves_is_too_many_requests(
     assert WAIT_SECONDS_MAX > 1.0
 
 
-async def test_a_relayed_connection_is_not_relayed_again() -> None:
+async def test_a_relayed_connection_is_not_relayed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its room is going to another node just now."""
+    monkeypatch.setattr("greenroom.cluster.relaying.relay.NEWS_SECONDS_MAX", 0.05)
     async with open_pair() as pair:
-        pair.owner.shards.shut(range(SHARDS))
+        pair.owner.shards.note_owners(dict.fromkeys(range(SHARDS), (2, 2)))
         line = pair.ingress.lines.write(1, "203.0.113.7")
         request = UPGRADE + b"X-Realtime-Token: %b\r\n\r\n" % (b"0" * 64)
         assert (
@@ -321,6 +322,37 @@ async def test_a_connection_to_a_room_that_is_just_moving_waits_for_its_new_node
         shards.end_leaving([0])
         await until(lambda: bool(found))
         assert found[0] == RelayTarget(2, "127.0.0.1", pair.here.port.port, room)
+
+
+@pytest.mark.parametrize("has_heard", [True, False])
+async def test_a_relayed_connection_waits_for_its_room_to_come(has_heard: bool) -> None:
+    async with open_pair() as pair, trio.open_nursery() as nursery:
+        shards, token, found = pair.owner.shards, "0" * 3 + "f" * 61, list[bool]()
+        shards.note_owner(0, 1 if has_heard else 2, 2)
+
+        async def wait() -> None:
+            found.append(await pair.owner.relay.wait_here(token))
+
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        assert not found
+        shards.note_owner(0, 1, 3)
+        await wait_all_tasks_blocked()
+        assert not found
+        shards.open([0])
+        await until(lambda: found == [True])
+
+
+async def test_a_relayed_connection_does_not_wait_for_a_room_that_does_not_come(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    half = Half(1, None)
+    half.relay = RealtimeRelay(half.shards, half.rooms, half.lines, has_room=lambda _: False)
+    half.shards.note_owner(0, 1, 2)
+    assert not await half.relay.wait_here("0" * 64)
+    half.shards.note_owner(0, 2, 3)
+    assert not await half.relay.wait_here("0" * 64)
+    assert trio.current_time() == WAIT_SECONDS_MAX + NEWS_SECONDS_MAX
 
 
 # The first line.

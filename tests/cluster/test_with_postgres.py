@@ -10,6 +10,7 @@ from random import Random
 from typing import LiteralString
 
 import psycopg
+import pytest
 import trio
 from waiting import until
 from world_kit import KitStudio
@@ -207,9 +208,11 @@ async def test_a_node_that_joins_gets_its_share_in_postgres(database_url: str) -
 
 
 async def test_who_connects_while_their_room_is_only_being_loaded_is_not_served_here(
-    database_url: str, tmp_path: Path
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The relay asks whether the room's members are known, and not whether its actor is there."""
+    for seconds in ("NEWS_SECONDS_MAX", "WAIT_SECONDS_MAX"):
+        monkeypatch.setattr(f"greenroom.cluster.relaying.relay.{seconds}", 0.05)
     studio, settings = KitStudio(), Settings(data_dir=tmp_path)
     options = ClusterOptions(
         name="node",
@@ -229,5 +232,5 @@ async def test_who_connects_while_their_room_is_only_being_loaded_is_not_served_
         rooms = system.world.rooms.directory
         rooms.get_ref(ROOM_ID).notify(NoteConnection(1, False))
         assert rooms.find_active(ROOM_ID) is not None
-        assert not relay.is_here(ROOM_ID + "0" * 32)
+        assert not await relay.wait_here(ROOM_ID + "0" * 32)
         nursery.cancel_scope.cancel()

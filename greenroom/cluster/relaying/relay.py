@@ -33,6 +33,9 @@ _logger = logging.getLogger(__name__)
 
 WAIT_SECONDS_MAX: Final = 5.0
 """How long a connection waits for somebody who serves its room's shard."""
+NEWS_SECONDS_MAX: Final = 1.0
+"""How long a relayed connection waits for the news that its room's shard is this node's. The node
+that relays it may hear first of a hand-over."""
 CONNECT_SECONDS_MAX: Final = 3.0
 RECEIVE_BYTES: Final = 16 << 10
 WAITING_BYTES_MAX: Final = 64 << 10
@@ -131,13 +134,21 @@ class RealtimeRelay(Generic[AnyRelayNode]):
                 del self._peers[next(iter(self._peers))]
         return address
 
-    def is_here(self, token: str) -> bool:
+    async def wait_here(self, token: str) -> bool:
         """See `Relay`."""
-        room_id = token[:_ROOM_ID_DIGITS]
+        room_id, shards = token[:_ROOM_ID_DIGITS], self._shards
         if _TOKEN.fullmatch(token) is None or self._has_room(room_id):
             return True
         shard = shard_of(room_id)
-        return shard is None or self._shards.is_mine(shard)
+        if shard is None:
+            return True
+        with trio.move_on_after(NEWS_SECONDS_MAX):
+            while not shards.owns(shard):
+                await shards.wait_changed()
+        try:
+            return await shards.wait_for_owner(shard, WAIT_SECONDS_MAX) == shards.node_id
+        except NoOwner:
+            return False
 
     async def find(self, token: str) -> RelayTarget | None:
         """See `Relay`."""

@@ -182,7 +182,7 @@ async def _find_node(relay: Relay, found: Arrived) -> Arrived:
     if opening is None or opening.token is None:
         return found
     if found.is_relayed:  # once is enough
-        is_here = relay.is_here(opening.token)
+        is_here = await relay.wait_here(opening.token)
         return found if is_here else Arrived(found.address, overloaded(RETRY_SECONDS))
     try:
         target = await relay.find(opening.token)
