@@ -239,10 +239,18 @@ class NoRooms:
         return None
 
 
-def relay_of(node_id: int) -> RealtimeRelay[Any]:
+class Owner(msgspec.Struct, frozen=True):
+    """The row of the node that owns all rooms; its address is told to `RelayedConnection`."""
+
+    node_id: int = OWNER
+    addresses: Mapping[str, str] = {}
+
+
+def relay_of(node_id: int) -> RealtimeRelay[Owner]:
     """Return what relays and takes relayed connections at a node."""
     lines = RelayLines(node_id, KEY, time=time.time, random_bytes=os.urandom)
-    shards = ShardMap[Any](node_id)
+    shards = ShardMap[Owner](node_id)
+    shards.note_nodes([Owner()])
     return RealtimeRelay(shards, NoRooms(), lines, has_room=lambda _: False)
 
 
