@@ -17,8 +17,9 @@ DIVIDED: Final = (
     "realtime_connections_per_second_address",
 )
 """Allowances of an address that are charged at the worker that accepts a connection alone. The
-kernel spreads connections evenly. Calls are charged where their game is, too, which is one worker,
-so an address has its whole allowance there."""
+kernel spreads connections evenly. Calls are charged where their player is, too. A game in one
+partition has one worker, and an address has its whole allowance there; so it has at each worker of
+a game in several partitions."""
 
 
 def settings_of_worker(
