@@ -588,7 +588,7 @@ async def open_channel(
             failure = error
         finally:
             await channel.close()
+            nursery.cancel_scope.cancel()  # first: a task may wait to put in a message
             channel.finish(None)
-            nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

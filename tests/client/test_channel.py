@@ -252,6 +252,18 @@ async def test_whoever_does_not_iterate_loses_nothing_as_long_as_it_can_be_kept(
             assert guest.statistics.connections == 1
 
 
+async def test_whoever_has_not_iterated_may_leave_the_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("greenroom.client.channel.INCOMING_MAX", 4)
+    async with open_meeting() as meeting:
+        async with meeting.channel(1) as guest, meeting.stage.connected(0) as host:
+            for number in range(10):
+                await host.say("n", number)
+            await until(lambda: guest._is_stalled)
+        assert [m.data async for m in guest if isinstance(m, Receive)] == list(range(4))
+
+
 async def test_tls_with_an_authority_of_ones_own() -> None:
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
