@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,9 +26,9 @@ class Ref(Generic[Role]):
         self._cells = cells
         self.key = key
 
-    async def ask(
+    def ask(
         self, command: Command[Role, Reply], *, seconds_max: float | None = None
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """Have the actor run a command; return its reply once the state it saw is durable.
 
         An actor that is up with an empty mailbox runs it at once, in the caller's task and without
@@ -51,7 +52,7 @@ class Ref(Generic[Role]):
         Cancellation: a cancelled ask did not run. Once it has run, the wait until it is durable is
         shielded, and the reply is returned.
         """
-        return await self._cells.get_cell(self.key).ask(command, seconds_max)
+        return self._cells.get_cell(self.key).ask(command, seconds_max)
 
     def tell(self, command: Command[Role, Any], *, again: str | None = None) -> None:
         """Queue a command for the actor and go on; there is no reply.
