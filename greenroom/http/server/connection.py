@@ -54,7 +54,7 @@ from greenroom.http.server.parser import (
 )
 from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase
 from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire, linger
-from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, Waiting, chunk, close_parts
+from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, chunk, close_parts
 from greenroom.network.addresses import address_key
 from greenroom.network.pieces import LARGE_BYTES
 
@@ -122,7 +122,8 @@ class Connection:
         self._moves = moves
         self._answered_by = 0
         """The other node that gave the last answer, if one did."""
-        self._out = Waiting()
+        self._out = b""
+        """Bytes that wait to be sent in one piece."""
         self._sending = False
         """A part of what was to be sent may have been sent."""
         self._streaming = False
@@ -300,11 +301,13 @@ class Connection:
         parser = self._parser
         if parser.expects_continue:
             parser.expects_continue = False
-            self._out.add(CONTINUE)
-        if self._out.parts:
-            self._sending = True
-            await self._wire.post(self._out.take())
-            self._sending = False
+            self._out += CONTINUE
+        if self._out:
+            data, self._out = self._out, b""
+            if not self._wire.post(data):
+                self._sending = True
+                await self._wire.send(data)
+                self._sending = False
         if parser.in_message:
             if not self._body.hold(parser.held_bytes, address_key(self._find_address())):
                 raise _Overloaded
@@ -381,7 +384,7 @@ class Connection:
         context, plain = self._context, self._plain
         is_early = self._answered % BEGUN_MAX < WAITED_MIN
         is_last = parser.has_rest or not parser.keep_alive or context.stopping
-        if plain is None or is_early or is_last or self._out.parts or self._body.held:
+        if plain is None or is_early or is_last or self._out or self._body.held:
             return False
         if not plain.expect():
             return False
@@ -396,7 +399,7 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - it is logged
             plain.end_due()
             self._answered += 1
-            self._out.add(self._fail(error))  # it may have been sent on, so it is not tried again
+            self._out += self._fail(error)  # it may have been sent on, so it is not tried again
             return True
         if begun is None:
             plain.end_due()
@@ -457,13 +460,13 @@ class Connection:
                 answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
             self._answered_by = answer.answered_by
             if answer.stream is None:
-                self._out.add(self._encode(answer))
+                self._out += self._encode(answer)
         except Exception as error:  # noqa: BLE001 - it is logged
             answer = None
-            self._out.add(self._fail(error))
+            self._out += self._fail(error)
         if answer is not None and answer.stream is not None:
             await self._stream(answer, answer.stream)
-        elif self._out.size > OUT_BYTES_MAX:
+        elif len(self._out) > OUT_BYTES_MAX:
             del answer  # what is sent is a copy of its body
             await self._flush()
         if self._body.held:
@@ -487,10 +490,10 @@ class Connection:
         self._vouched = False
         is_common = parser.keep_alive and not (parser.http_1_0 or self._context.stopping)
         if is_common and parser.method != "HEAD":
-            self._out.add(writer.overloaded)
+            self._out += writer.overloaded
         else:
-            self._out.add(self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS)))
-        if self._out.size > OUT_BYTES_MAX:
+            self._out += self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS))
+        if len(self._out) > OUT_BYTES_MAX:
             await self._flush()
         self._body.release()
 
@@ -538,17 +541,17 @@ class Connection:
             parser.keep_alive = False
         self._streaming = True
         try:
-            self._out.add(
-                context.writer.encode_head(answer, chunked=chunked, close=not parser.keep_alive)
+            self._out += context.writer.encode_head(
+                answer, chunked=chunked, close=not parser.keep_alive
             )
             if parser.method != "HEAD":
                 async for part in parts:
                     if part:
-                        self._out.add(chunk(part) if chunked else part)
+                        self._out += chunk(part) if chunked else part
                         await self._flush()
                         self.since = context.reaper.now
                 if chunked:
-                    self._out.add(LAST_CHUNK)
+                    self._out += LAST_CHUNK
             self._streaming = False
         except ConnectionLost:
             raise
@@ -579,7 +582,7 @@ class Connection:
             if last is not None and not self._parser.is_discarding:
                 self.phase = ANSWERING
                 self.since = self._context.reaper.now
-                self._out.add(self._context.writer.encode(last, close=True))
+                self._out += self._context.writer.encode(last, close=True)
             await self._flush()
             await self._linger()
 
@@ -591,7 +594,7 @@ class Connection:
 
     async def _flush(self) -> None:
         """Send what waits, in one write, behind what was posted."""
-        data = self._out.take()
+        data, self._out = self._out, b""
         self._unsent.begin(self._parser.rest_bytes, is_counted=self._held.held > 0)
         self._sending = True
         await self._wire.send(data)

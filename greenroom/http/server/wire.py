@@ -70,8 +70,8 @@ class Wire(Protocol):
         """
         ...
 
-    async def post(self, data: bytes) -> None:
-        """Send soon, behind everything posted before; waits only for what is overdue.
+    def post(self, data: bytes) -> bool:
+        """Send soon, behind everything posted before; return False if only `send` can.
 
         If the connection breaks, the next call says so.
         """
@@ -229,13 +229,14 @@ class SocketWire:
         self._sender.add(self)
         self._posted = data
 
-    async def post(self, data: bytes) -> None:
+    def post(self, data: bytes) -> bool:
         """See `Wire`."""
         if self._overdue is not None:
-            await self._overdue.wait()
+            return False
         if not self._posted:
             self._sender.add(self)
         self._posted += data
+        return True
 
     def expect(self) -> bool:
         """Read nothing until `post_due` or `end_due`; False, for never, if something is unsent."""
@@ -465,9 +466,9 @@ class StreamWire:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise ConnectionLost from error
 
-    async def post(self, data: bytes) -> None:
+    def post(self, data: bytes) -> bool:  # noqa: ARG002 - the protocol's
         """See `Wire`; a stream has to be waited for in any case."""
-        await self.send(data)
+        return False
 
     async def finish_sending(self) -> None:
         """Do nothing: TLS has no half-closed connections."""

@@ -104,30 +104,6 @@ class AnswerWriter:
         return prefix
 
 
-class Waiting:
-    """Bytes that wait to be sent in one piece."""
-
-    __slots__ = ("parts", "size")
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self.parts: list[bytes] = []
-        self.size = 0
-
-    def add(self, data: bytes) -> None:
-        """Put bytes behind those that wait."""
-        self.parts.append(data)
-        self.size += len(data)
-
-    def take(self) -> bytes:
-        """Return what waits; nothing waits then."""
-        parts = self.parts
-        data = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
-        self.size = 0
-        return data
-
-
 def chunk(part: bytes) -> bytes:
     """Return one chunk of a chunked body; `part` must not be empty, because that would end it."""
     return b"%x\r\n%b\r\n" % (len(part), part)

@@ -119,19 +119,20 @@ async def test_what_is_posted_leaves_in_the_pass_in_which_it_was_posted():
 
 async def test_posts_and_sends_arrive_in_their_order():
     async with posting() as (wire, client, _):
-        await wire.post(b"one ")
-        await wire.post(b"two ")
+        assert wire.post(b"one ")
+        assert wire.post(b"two ")
         await wire.send(b"three ")
-        await wire.post(b"four")
+        assert wire.post(b"four")
         assert await read(client, 18) == b"one two three four"
 
 
 async def test_what_a_slow_client_leaves_over_is_sent_before_anything_else():
     async with posting() as (wire, client, _):
-        await wire.post(LARGE)
+        wire.post(LARGE)
         await trio.testing.wait_all_tasks_blocked()
+        assert not wire.post(b"and then this")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(wire.post, b"and then this")
+            nursery.start_soon(wire.send, b"and then this")
             assert await read(client, len(LARGE) + 13) == LARGE + b"and then this"
 
 
@@ -139,7 +140,7 @@ async def test_nothing_is_read_from_a_client_that_does_not_read():
     got: list[bytes] = []
     async with posting() as (wire, client, _):
         await client.send_all(b"next request")
-        await wire.post(LARGE)
+        wire.post(LARGE)
         await trio.testing.wait_all_tasks_blocked()
 
         async def receive() -> None:
@@ -155,7 +156,7 @@ async def test_nothing_is_read_from_a_client_that_does_not_read():
 
 async def test_what_was_posted_leaves_before_a_close():
     async with posting() as (wire, client, _):
-        await wire.post(b"goodbye")
+        wire.post(b"goodbye")
         await wire.close()
         assert await read(client, 7) == b"goodbye"
         assert await client.receive_some(1) == b""
@@ -163,7 +164,7 @@ async def test_what_was_posted_leaves_before_a_close():
 
 async def test_a_close_ends_the_sending_of_what_is_overdue():
     async with posting() as (wire, client, _):
-        await wire.post(LARGE)
+        wire.post(LARGE)
         await trio.testing.wait_all_tasks_blocked()
         await wire.close()
         received = 0
@@ -175,7 +176,7 @@ async def test_a_close_ends_the_sending_of_what_is_overdue():
 async def test_a_client_that_is_gone_is_found_out_by_the_next_call():
     async with posting() as (wire, client, _):
         await client.aclose()
-        await wire.post(b"hello?")
+        wire.post(b"hello?")
         await trio.testing.wait_all_tasks_blocked()
         try:
             assert await wire.receive() == b""
@@ -187,6 +188,6 @@ async def test_a_client_that_is_gone_is_found_out_by_the_next_call():
 
 async def test_cancelling_the_sender_leaves_nobody_waiting():
     async with posting() as (wire, _, _):
-        await wire.post(LARGE)
+        wire.post(LARGE)
         await trio.testing.wait_all_tasks_blocked()
     await wire.send(b"")
