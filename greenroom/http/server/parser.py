@@ -70,6 +70,7 @@ UNKNOWN_METHOD = "Invalid endpoint"
 INCOMPLETE = "Request is incomplete"
 TIMED_OUT = "Request timed out"
 
+_BLANK_LINE = b"\r\n\r\n"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _UPGRADE = re.compile(rb"(?im)^upgrade:[^\r\n]*\r\n")
 _METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
@@ -392,10 +393,11 @@ class RequestParser:
     def _repeat(self, head: Head) -> ParserEvent:
         """Go on behind a head that came before; httptools need not see it again."""
         self._is_repeated = self._head_done = True
-        self._tail = b""
-        self._remaining = head.body_bytes
-        self._complete = self._remaining <= 0
-        return REQUEST if self._complete else NEED_DATA
+        remaining = self._remaining = head.body_bytes
+        if remaining > 0:
+            return NEED_DATA
+        self._complete = True
+        return REQUEST
 
     def _feed_body(self) -> ParserEvent:
         """Feed one piece of the body; the request is there when that was its end."""
@@ -511,21 +513,17 @@ class RequestParser:
         The blank line may have begun in an earlier piece: `_tail` keeps its last three bytes.
         """
         data, start, tail = self._data, self._position, self._tail
-        end = -1
-        if tail:
-            found = (tail + data[start : start + 3]).find(b"\r\n\r\n")
-            if found >= 0:
-                end = start + found + 4 - len(tail)
-        if end < 0:
-            found = data.find(b"\r\n\r\n", start)
-            end = found + 4 if found >= 0 else self._end
-        self._position = end
-        piece = data[start:end]
-        if end == self._end:
-            self._tail = (tail + piece)[-3:]
+        if tail and (found := (tail + data[start : start + 3]).find(_BLANK_LINE)) >= 0:
+            end = start + found + 4 - len(tail)
+        elif (found := data.find(_BLANK_LINE, start)) >= 0:
+            end = found + 4
         else:
-            self._tail = b""
-        return piece
+            self._position = self._end
+            piece = data[start:]
+            self._tail = (tail + piece)[-3:]
+            return piece
+        self._position, self._tail = end, b""
+        return data[start:end]
 
     # What httptools calls.
 
