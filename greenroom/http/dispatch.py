@@ -134,14 +134,12 @@ class Dispatcher:
         Cancellation: a change whose turn has not begun does not happen (see `Ref.ask`).
         """
         started, notes = self._monotonic(), request.notes
-        if notes is not None and notes.away is not None:
-            begun = self.begin(request)
-            if begun is not None:
-                return await begun.finish()
         if notes is None or notes.route is None:
             notes = self._find_route(request)
             if notes is None:
                 return await self._answer_unknown(request, started)
+        elif notes.away is not None and (begun := self.begin(request)) is not None:
+            return await begun.finish()
         route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
         entered = self.in_flight.enter(started, key)
@@ -167,7 +165,7 @@ class Dispatcher:
                 answer = self._answer_error(error, route, request, started)
             finally:
                 self.in_flight.leave(entered, key)
-            if isinstance(answer, SentOn):
+            if not isinstance(answer, Answer):
                 if self._elsewhere is None:
                     answer = _answer_nowhere(route)
                 else:
@@ -374,7 +372,11 @@ class Dispatcher:
         endpoint, world, answers = route.endpoint, self._world, self._ledger.needs.answers
         if vouched:
             caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
-        elif (notes := request.notes) is not None and await is_known(world, known := notes.known):
+        elif (
+            (notes := request.notes) is not None
+            and (known := notes.known) is not None
+            and await is_known(world, known)
+        ):
             caller = known.caller  # another call with these notes may have changed them meanwhile
         else:
             caller = await self._authenticate(route, request, answers)
@@ -404,11 +406,11 @@ class Dispatcher:
                 read = route.read(request, query)
             else:
                 read = await self._read_large(route, request, query)
-            handle = partial(endpoint.handler, caller, *arguments, *read)
+            handler, given = endpoint.handler, (caller, *arguments, *read)
             try:
-                reply = await handle()
+                reply = await handler(*given)
             except PLAN_REFUSALS as refusal:
-                reply = await self._try_again(refusal, answers, handle)
+                reply = await self._try_again(refusal, answers, partial(handler, *given))
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:

@@ -400,7 +400,7 @@ class Ledger:
         """
         if now >= self._day_ends_at:
             self.start_day_at(now)
-        game = self.get_game_usage(game_id)
+        game = self._games.get(game_id) or self._make_unknown(game_id)
         owner = game.owner
         calls_max = owner.limits.calls_per_day_max
         if owner.calls >= owner.allowed.calls_per_day_max:

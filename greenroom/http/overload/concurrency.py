@@ -106,7 +106,8 @@ class ConcurrencyLimit:
         if self._number - entered < YOUNG_INTERVALS:
             self._begun[entered % YOUNG_INTERVALS] -= 1
             self._young -= 1
-            self._least = min(self._least, self._young)
+            if self._young < self._least:  # noqa: PLR1730 - with every call, so no call of min
+                self._least = self._young
 
     def look(self, now: float) -> None:
         """Judge the interval that is over, if it is, and begin the next."""
