@@ -172,7 +172,7 @@ def know(caller: GameCaller, request: Request) -> KnownCaller | None:
     return KnownCaller(caller, hash_token(request.headers[_project_key]), command)
 
 
-async def is_known(world: World, known: KnownCaller) -> bool:
+async def is_known(world: World, known: KnownCaller | None) -> bool:
     """Return whether the tokens of a head that comes again are as good as before.
 
     If not, the caller is to be authenticated anew, which tells why.
@@ -182,6 +182,8 @@ async def is_known(world: World, known: KnownCaller) -> bool:
 
     Cancellation: the sign of life of a valid player token may have been noted.
     """
+    if known is None:
+        return False
     caller = known.caller
     if world.game_index.find(known.key_hash) != caller.game_id:
         return False

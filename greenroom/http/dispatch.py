@@ -372,11 +372,7 @@ class Dispatcher:
         endpoint, world, answers = route.endpoint, self._world, self._ledger.needs.answers
         if vouched:
             caller: GameCaller = await vouched_caller(world, endpoint.texts, request, vouched)
-        elif (
-            (notes := request.notes) is not None
-            and (known := notes.known) is not None
-            and await is_known(world, known)
-        ):
+        elif (notes := request.notes) is not None and await is_known(world, known := notes.known):
             caller = known.caller  # another call with these notes may have changed them meanwhile
         else:
             caller = await self._authenticate(route, request, answers)

@@ -117,13 +117,11 @@ class Connection:
         self._held = BodyLease(context.budgets.answers)
         self._vouched = False
         """The tokens of the request that is being read are good."""
-        self._answered = 0
-        """Requests that have been answered."""
+        self._answered = 0  # requests
         self._moves = moves
         self._answered_by = 0
         """The other node that gave the last answer, if one did."""
-        self._out = b""
-        """Bytes that wait to be sent in one piece."""
+        self._out = b""  # waits to be sent in one piece
         self._sending = False
         """A part of what was to be sent may have been sent."""
         self._streaming = False
