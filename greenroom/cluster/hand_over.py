@@ -134,7 +134,7 @@ class HandOver:
 
         Cancellation: what has been handed over so far stays so.
         """
-        self._messenger.tell_all(Draining())
+        self._messenger.tell_all(Draining(stays=waits))
         with trio.move_on_after(seconds_max):
             while owned := self._shards.list_owned():
                 owners = dict.fromkeys(owned, self._shards.node_id)

@@ -120,6 +120,7 @@ class Membership:
         """False once this node is about to stop: then it takes over from nobody."""
         self._rows: dict[int, NodeRow] = {}
         self._draining: set[int] = set()
+        self._stopping: set[int] = set()
         self._reaped: set[int] = set()
         self._probes = Probes(messenger, self.look_soon)
         self._taking: set[int] = set()
@@ -182,8 +183,8 @@ class Membership:
 
         Cancellation: what has been handed over so far stays so, and no shards are taken any more.
         """
-        self.is_draining, self._stays = True, waits
-        self._draining.update(leaving)
+        self.is_draining, self._stays = True, waits and self._stays
+        self._stopping.update(leaving)
         self.look_soon()
         return await self.hand_over.drain(self.list_takers, seconds_max, waits=waits)
 
@@ -294,6 +295,7 @@ class Membership:
             self._connectivity.forget(node_id)
         self._reaped &= ids
         self._draining &= ids
+        self._stopping &= ids
         self._probes.keep_only(ids)
         self._shards.note_nodes(living)
         for row in look.nodes:
@@ -328,7 +330,7 @@ class Membership:
         """Write in our row what others should know, if it has changed."""
         state: NodeState = "up" if self._shards.is_whole else "starting"
         if self.is_draining:
-            state = "draining"
+            state = "draining" if self._stays else "stopping"
         elif self._described is not None and self._described[0] == "up":
             state = "up"
         described = state, self._connectivity.is_on_bus
@@ -342,18 +344,24 @@ class Membership:
         return [r for r in self._rows.values() if r.node_id != me and not r.has_ended]
 
     def list_takers(self) -> list[int]:
-        """Return the nodes that take shards: those that live, and are not about to stop."""
+        """Return the nodes that take shards: those that live, and are not drained.
+
+        One that is about to stop gives to drained ones that stay, if there are no others.
+        """
         me = self._shards.node_id
         mine = self._rows.get(me)
-        takers = [
-            row.node_id
+        stayers = {
+            row.node_id: row.state
             for row in self._list_others()
-            if row.node_id not in self._draining | self._reaped
-            and row.state != "draining"
+            if row.node_id not in self._stopping | self._reaped
+            and row.state != "stopping"
             and (row.is_on_bus or not self._connectivity.is_on_bus)
             and (mine is None or row.protocol == mine.protocol)
             and self._shards.find_node(row.node_id) is not None
-        ]
+        }
+        takers = [n for n, s in stayers.items() if s != "draining" and n not in self._draining]
+        if not takers and not self._stays:
+            return list(stayers)
         return takers if self.is_draining or self._is_cut_off() else [me, *takers]
 
     def _is_cut_off(self) -> bool:
@@ -457,7 +465,7 @@ class Membership:
         if not self._have_all_come:
             waited = trio.current_time() - self._started_at
             others = self._list_others()
-            drained = [r.node_id for r in others if r.state == "draining"]
+            drained = [r.node_id for r in others if r.state in {"draining", "stopping"}]
             there = {*self.list_takers(), *filter(self._is_alive, drained)}
             enough = len(there) >= self._options.nodes_expected
             self._have_all_come = enough or waited >= UNCLAIMED_SECONDS
@@ -508,7 +516,7 @@ class Membership:
         board.hear(MapChanged, self._hear_map_changed)
         board.hear(NodeGone, lambda _, gone: self._hear_gone(gone.node_id))
         board.hear(NodeAlive, self._hear_alive)
-        board.hear(Draining, lambda sender, _: self._draining.add(sender))
+        board.hear(Draining, self._hear_draining)
         board.answer(ReadAhead, self._read_ahead)
         board.answer(TakeShards, self._take_shards)
         board.answer(TakeAudiences, self._take_audiences)
@@ -522,6 +530,9 @@ class Membership:
         """Look whether it is true that a node has ended."""
         if node_id != self._shards.node_id and node_id in self._rows:
             self.look_soon()
+
+    def _hear_draining(self, sender: int, news: Draining) -> None:
+        (self._draining if news.stays else self._stopping).add(sender)
 
     def _hear_alive(self, sender: int, alive: NodeAlive) -> None:
         self._connectivity.note_alive(sender, database_answers=alive.database_answers)

@@ -46,7 +46,10 @@ class NodeAlive(BusMessage, frozen=True):
 
 
 class Draining(BusMessage, frozen=True):
-    """The sender is about to stop, and does not take shards any more."""
+    """The sender hands its shards over, and does not take any more."""
+
+    stays: bool = False
+    """True if it does take some while no other node can; False if it is about to stop."""
 
 
 class ReadAhead(BusMessage, frozen=True):

@@ -192,6 +192,51 @@ async def test_a_node_that_is_about_to_stop_takes_nothing_over(autojump_clock: C
         assert not one.membership.is_needed
 
 
+async def test_who_is_drained_and_stays_is_given_everything_when_the_last_other_stops(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)), trio.open_nursery() as nursery:
+        for drained in (one, two):
+            assert await drained.membership.drain(60.0, waits=True) == 0
+
+        async def write(node: Node) -> None:
+            for shard in range(0, SHARDS, 40):
+                await node.write(shard, 1.0)
+
+        for node in (one, two, three):
+            nursery.start_soon(write, node)
+        assert await three.membership.drain(60.0) == 0
+        await until(cluster.is_served, 1.0)
+        given = dict(cluster.database.owners)
+        await trio.sleep(10.0)
+        assert cluster.database.owners == given  # they give nothing to each other
+        assert min(cluster.shares()[one.node_id], cluster.shares()[two.node_id]) > 400
+        assert [await two.read(shard) for shard in range(0, SHARDS, 40)] == [3] * 26
+        await three.kill()
+        assert await one.membership.drain(60.0) == 0
+        assert cluster.shares()[two.node_id] == SHARDS
+        [four] = cluster.start(1)
+        await until(lambda: cluster.shares()[four.node_id] == SHARDS, 30.0)
+
+
+async def test_of_two_who_stop_at_once_one_of_them_drained_none_gives_to_the_other(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (_, (one, two)):
+        assert await one.membership.drain(60.0, waits=True) == 0
+        begun, left = trio.current_time(), []
+
+        async def stop(node: Node) -> None:
+            left.append(await node.membership.drain(60.0))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop, one)
+            nursery.start_soon(stop, two)
+        assert trio.current_time() - begun < 1.0
+        assert sum(left) == SHARDS
+        assert one.membership.hand_over.moved + two.membership.hand_over.moved < SHARDS
+
+
 async def test_a_drain_ends_when_its_time_is_over(autojump_clock: Clock) -> None:
     async with running(2) as (_, (one, _)):
 

@@ -183,7 +183,7 @@ async def test_a_drained_node_has_handed_everything_over_in_postgres(database_ur
         rows = select(database_url, "SELECT DISTINCT node_id FROM shards")
         assert rows == [(two.node_id,)]
         states = select(database_url, "SELECT state FROM nodes ORDER BY node_id")
-        assert states == [("draining",), ("up",)]
+        assert states == [("stopping",), ("up",)]
 
 
 async def test_a_node_that_was_ended_stops_and_nothing_is_trusted_on(database_url: str) -> None:

@@ -7,8 +7,11 @@ import os
 import re
 import signal
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +24,8 @@ from server_kit import Api, data_directory
 from waiting import block_until
 from workers_kit import Crew, crew
 
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.control.admin.cluster_messages import DrainNode
 from greenroom.control.admin.messages import ShowPlayer
 from greenroom.control.client import call
 from greenroom.control.errors import ControlError
@@ -293,6 +298,36 @@ def test_the_cluster_is_shown_drained_and_moved_by_the_command_line(running: Cre
     assert_one_sentence(refused, "No other node could take the shards")
     unknown = command("cluster", "drain", "nobody", data_dir=running.data_dir)
     assert_one_sentence(unknown, "There is no node nobody")
+
+
+def test_while_the_only_worker_that_is_not_drained_stops_no_call_fails(running: Crew):
+    first, second = running.nodes()
+    call(socket_path(running.data_dir), DrainNode(node=str(first.node)))
+    block_until(lambda: running.nodes()[1].shards == SHARDS)
+    url = urlsplit(first.own_http or "")
+    api = Api((url.hostname or "", url.port or 0), running.new_game())
+    players = [api.register()[1] for _ in range(8)]
+    is_over = threading.Event()
+
+    def change(token: str) -> int:
+        for number in count(1):
+            path = "/api/game_data.php/player/update"
+            answer = api.call("PUT", path, {"number": number}, player=token)
+            assert answer.status == 200, (answer, running.log.read_text())
+            if is_over.is_set():
+                return number
+        raise AssertionError
+
+    with ThreadPoolExecutor(len(players)) as pool:
+        changing = [pool.submit(change, token) for token in players]
+        os.kill(second.pid, signal.SIGTERM)
+        try:
+            block_until(lambda: second.node not in {node.node for node in running.nodes()})
+        finally:
+            is_over.set()
+    for token, numbers in zip(players, changing, strict=True):
+        kept = api.call("GET", "/api/game_data.php/player/get", player=token).json
+        assert kept["data"] == {"number": numbers.result()}
 
 
 def test_a_shard_is_moved_where_somebody_wants_it(running: Crew):

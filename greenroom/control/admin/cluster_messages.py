@@ -18,7 +18,7 @@ class ListedNode(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     host: str
     state: str
-    """`starting`, `up`, `draining`; `away` once its lease has run out."""
+    """`starting`, `up`, `draining`, `stopping`; `away` once its lease has run out."""
     shards: int
     rooms: int | None
     """Rooms in memory; null if it does not answer."""

@@ -238,7 +238,7 @@ async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:
     """Have a node hand its shards over, if there is another to take them."""
     node = _named(asked, operation.node)
     others = [one for one in asked.cluster.peers.list_nodes() if one.node != node.node]
-    if all(one.state == "draining" for one in others):
+    if all(one.state in {"draining", "stopping"} for one in others):
         raise OperationRefused(f"No other node could take the shards of node {node.node}.")
     return await asked.ask_node(node.node, DrainNode(str(node.node)))
 

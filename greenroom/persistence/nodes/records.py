@@ -41,8 +41,8 @@ from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenc
 from greenroom.persistence.nodes.session import NODE_LOCKS, NodeSession, boot_seconds, session_name
 from greenroom.persistence.settings import StorageSettings
 
-NodeState = Literal["starting", "up", "draining"]
-"""The stages that a node tells others of."""
+NodeState = Literal["starting", "up", "draining", "stopping"]
+"""The stages that a node tells others of; one that is `draining` or drained stays."""
 
 LOOK_SECONDS_MAX = 1.0
 """How long a look or a renewal may take."""
