@@ -86,7 +86,7 @@ class RealtimePort:
         Raises:
             ListenError: the port cannot be opened.
 
-        Cancellation closes the port, and every connection at once (1001).
+        Cancellation closes the port, and every connection at once (1001); relayed ones in a second.
         """
         self.port = await self._listeners.open()
         self._context.deadlines.tick(trio.current_time())

@@ -27,6 +27,7 @@ from greenroom.cluster.relaying import first_line as relay_line
 from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import NEWS_SECONDS_MAX, WAIT_SECONDS_MAX, RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
+from greenroom.network import sockets
 from greenroom.transport.arrival.handshake import HEAD_BYTES_MAX
 from greenroom.transport.listener import UNSENT_BYTES_MAX
 from greenroom.transport.ports import RELAY_MARK, NobodyToRelayTo, NoLimits, RelayTarget
@@ -267,8 +268,39 @@ async def test_connections_to_a_node_that_is_gone_end_though_it_closes_none() ->
     async with open_pair() as pair, pair.dial(0) as ada, pair.there.connected(1) as bob:
         await ada.expect("connected")
         pair.ingress.shards.note_gone(1)
-        assert await ada.closed() == (1006, None)
+        assert await ada.closed() == (1001, "Node is gone")
         await bob.nothing_more()
+
+
+async def test_a_client_of_a_node_that_stops_is_told_so_after_what_was_on_its_way() -> None:
+    async with open_pair() as pair, pair.dial(0) as ada, pair.there.connected(1) as bob:
+        await ada.expect("connected")
+        await bob.say("last", "x" * 50_000)
+        assert pair.here.port._nursery is not None
+        pair.here.port._nursery.cancel_scope.cancel()
+        assert (await ada.expect("receive"))["command"] == "last"
+        assert await ada.take() == {"type": "event", "event": "server_stopping", "data": {}}
+        assert await ada.closed() == (1001, "Server is stopping")
+        await until(lambda: pair.there.hub.read_statistics().members == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("speaks", [False, True])
+async def test_a_connection_between_nodes_that_hear_nothing_of_each_other_ends(
+    speaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "QUIET_SECONDS", 1)
+    monkeypatch.setattr(sockets, "LOST_SECONDS", 2)
+    async with open_pair() as pair, pair.dial(0) as ada:
+        await ada.expect("connected")
+        [connected] = pair.ingress.relay._connected[1]
+        try:
+            sockets.let_nothing_in(connected)
+        except PermissionError:
+            pytest.skip("this kernel permits packet filters to root alone")
+        if speaks:
+            await ada.say("hello")
+        assert await ada.closed() == (1001, "Node is gone")
 
 
 async def test_no_connection_begins_to_a_node_that_has_gone_meanwhile() -> None:

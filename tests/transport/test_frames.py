@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from greenroom.transport.websocket.frames import (
     FrameError,
     FrameReader,
     Message,
+    PassingFrames,
     encode_close,
     encode_frame,
     read_close,
@@ -310,3 +311,39 @@ def test_anything_else_is_left_to_the_reader(data: bytes):
     begun.receive(frame(0x01, b"a fragment"))
     assert begun.read_next() is None
     assert begun.take_alone(frame(0x81, b"whole")) is None
+
+
+AGREED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
+
+
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 125, 126, 300, 0xFFFF, 0x10000]), max_size=4),
+    cuts=st.lists(st.integers(0, 3 * 0x10000), max_size=6),
+)
+def test_frames_that_pass_are_whole_where_they_end(sizes: list[int], cuts: list[int]):
+    frames = [encode_frame(TEXT, b"\x88" * size) for size in sizes]
+    ends = set(accumulate(map(len, frames), initial=0))
+    data, passing = b"".join(frames), PassingFrames()
+    before = passing.may_end
+    passing.note(AGREED)
+    assert (before, passing.may_end) == (False, True)
+    heads = [end + more for end in ends for more in range(4)]  # where it is easily done wrong
+    for begin, end in pairwise(sorted({0, len(data), *cuts, *heads})):
+        passing.note(data[begin:end])
+        assert passing.may_end == (min(end, len(data)) in ends)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 429 Too Many Requests\r\n\r\n",
+        AGREED[:-2],
+        AGREED + encode_close(1000, ""),
+        AGREED + encode_frame(TEXT, b"a") + encode_close(1001, "Room has moved"),
+    ],
+)
+def test_no_close_frame_comes_after_another_or_where_there_is_no_websocket(data: bytes):
+    passing = PassingFrames()
+    for part in (data, b""):
+        passing.note(part)
+        assert not passing.may_end

@@ -6,17 +6,22 @@ import socket
 from contextlib import closing
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from socket_bytes import receive_bytes, send_zeros
+from trio.testing import wait_all_tasks_blocked
 
 from greenroom.network.sender import Sender
-from greenroom.transport.arrival.relaying import carry
+from greenroom.transport.arrival.relaying import GOODBYE_SECONDS_MAX, carry
 from greenroom.transport.ports import RelaySide
 from greenroom.transport.reader import Reader
 from greenroom.transport.thread_load import Load
+from greenroom.transport.websocket.frames import TEXT, encode_close, encode_frame
 
+AGREED = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
+GONE = encode_close(1001, "Node is gone")
 STREAMS = st.lists(st.binary(min_size=1, max_size=200), max_size=8)
 
 
@@ -131,3 +136,38 @@ async def test_an_owner_hears_at_once_that_a_client_has_ended() -> None:
                 await receive_bytes(carried.owner, 1)
                 assert await _stream(carried.owner).receive_some(1) == b""
             carried.owner.shutdown(socket.SHUT_WR)
+
+
+FRAME = encode_frame(TEXT, b"hello")
+
+
+@pytest.mark.parametrize(("told", "added"), [(FRAME, GONE), (FRAME[:-1], b""), (FRAME + GONE, b"")])
+async def test_a_client_is_told_that_its_node_is_gone_between_two_frames(
+    told: bytes, added: bytes
+) -> None:
+    with closing(Carried()) as carried:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(carried.carry, b"x")
+            carried.owner.send(AGREED)
+            assert await _stream(carried.client).receive_some(1_000) == AGREED
+            carried.owner.send(told)
+            carried.owner.close()
+        assert carried.client.recv(1_000) == told + added
+
+
+async def test_when_a_server_stops_an_owner_may_finish_and_is_not_waited_for_long(
+    autojump_clock: Any,
+) -> None:
+    for _ in range(8):  # tasks of one pass run in any order
+        begun = trio.current_time()
+        with closing(Carried()) as carried:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(carried.carry, b"x")
+                carried.owner.send(AGREED)
+                await wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+                carried.owner.send(FRAME)
+            assert trio.current_time() == begun + GOODBYE_SECONDS_MAX
+            assert carried.owner.recv(10) == b"x"
+            assert carried.owner.recv(10) == b""
+            assert carried.client.recv(1_000) == AGREED + FRAME + GONE

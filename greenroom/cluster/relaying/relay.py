@@ -25,7 +25,7 @@ from greenroom.cluster.shard_map import ClusterNode, NoOwner, ShardMap
 from greenroom.http.metrics import Sample
 from greenroom.network.addresses import is_loopback
 from greenroom.network.proxies import plain_address
-from greenroom.network.sockets import leave_unpaced
+from greenroom.network.sockets import leave_unpaced, notice_loss
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.ports import NobodyToRelayTo, RelaySide, RelayTarget
 
@@ -202,7 +202,8 @@ class RealtimeRelay(Generic[AnyRelayNode]):
     def _give_up(self, node_id: int) -> None:
         """End the connections to a node that is gone.
 
-        A machine that has lost power or its network, or stands still, closes none by itself.
+        A machine that has lost power or its network, or stands still, closes none by itself. One
+        that stays, but cannot be reached any more, is found out by the kernel.
         """
         for connected in self._connected.pop(node_id, ()):
             with suppress(OSError):
@@ -249,6 +250,7 @@ async def _connect(target: RelayTarget) -> socket.socket:
     connected = socket.socket(fileno=stream.socket.detach())
     connected.setblocking(False)
     leave_unpaced(connected)
+    notice_loss(connected)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING_BYTES_MAX)
     return connected
 

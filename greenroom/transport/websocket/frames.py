@@ -7,6 +7,7 @@ and UTF-8 across fragments and pieces of frames. No extension is ever agreed to.
 from __future__ import annotations
 
 import codecs
+import sys
 from typing import Final
 
 TEXT: Final = 1
@@ -279,6 +280,56 @@ class FrameReader:
                 self._utf8.decode(piece, is_end)
             except UnicodeDecodeError:
                 raise FrameError(NOT_UTF8, "invalid UTF-8") from None
+
+
+class PassingFrames:
+    """Follows the bytes of a server that pass by, from its answer to the handshake on.
+
+    It knows whether a frame of another's may come next, and reads nothing else.
+    """
+
+    __slots__ = ("_has_closed", "_head", "_left")
+
+    def __init__(self) -> None:
+        """Begin before the answer."""
+        self._left = -1
+        """Bytes that the present frame still lacks; -1 before the answer."""
+        self._head = b""
+        """The beginning of a frame whose length has not come yet."""
+        self._has_closed = False
+
+    @property
+    def may_end(self) -> bool:
+        """Return whether a close frame may come next: after whole frames, none of which is one."""
+        return self._left == 0 and not self._head and not self._has_closed
+
+    def note(self, data: bytes) -> None:
+        """Take note of bytes that pass.
+
+        The answer must be in the first of them, which those of a node are. Otherwise, and if it
+        agrees to no WebSocket, nothing may come of another's.
+        """
+        at, last = self._left, -1
+        if at < 0 and data:
+            is_agreed = data.startswith(b"HTTP/1.1 101 ")
+            at = data.find(b"\r\n\r\n") + 4 if is_agreed and b"\r\n\r\n" in data else sys.maxsize
+        elif self._head:
+            data, self._head = self._head + data, b""
+        end = len(data)
+        try:
+            while at < end:
+                last, size = at, data[at + 1]
+                if size <= 125:
+                    at += 2 + size
+                elif size == 126:
+                    at += 4 + (data[at + 2] << 8 | data[at + 3])
+                else:
+                    at += 10 + (int.from_bytes(data[at + 2 : at + 9], "big") << 8 | data[at + 9])
+        except IndexError:
+            self._head, at = data[last:], end
+        self._left = at - end
+        if last >= 0:
+            self._has_closed = data[last] == _FINAL | CLOSE
 
 
 def _check_head(first: int, second: int, *, in_message: bool) -> None:
