@@ -67,7 +67,8 @@ class Guesses:
     """The wrong passwords and join tokens that were tried on one room or lobby.
 
     Each address has a strict allowance, all together a loose one: so whoever knows the password is
-    in the way of strangers' guesses only while many addresses guess. A restart forgets them.
+    in the way of strangers' guesses only while many addresses guess. A restart forgets them, and so
+    does a move.
     """
 
     __slots__ = ("_addresses", "_place")

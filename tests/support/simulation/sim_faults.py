@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 from sim_checks import check_one_owner
@@ -312,6 +313,26 @@ async def rolling_restart(cluster: SimCluster) -> None:
             await drain(cluster, node)
             with trio.move_on_after(20.0):
                 await until(cluster.is_whole)
+
+
+@fault
+async def drained_heirs(cluster: SimCluster) -> None:
+    """All nodes but one are drained and stay; that one hands over to them, and ends in order."""
+    nodes = cluster.running()
+    if not nodes:
+        return
+    last, *others = nodes
+    try:
+        for node in others:
+            stay = partial(node.membership.drain, 20.0, waits=True)
+            await node.perform(stay, 30.0)
+        await drain(cluster, last)
+        with trio.move_on_after(20.0):
+            await until(cluster.is_whole)
+    except Exception as error:  # noqa: BLE001 - as above
+        cluster.faults[f"drain: {type(error).__name__}"] += 1
+    for node in others:
+        await drain(cluster, node)
 
 
 async def harm(cluster: SimCluster, *, seconds: float, names: tuple[str, ...] = ()) -> None:
