@@ -14,6 +14,8 @@ from greenroom.bus.bus import (
     MessageTooLong,
 )
 from greenroom.bus.task_pool import Job
+from greenroom.bus.timeouts import Slot
+from greenroom.bus.together import GatheredAnswers, RunFirst
 
 _logger = logging.getLogger(__name__)
 
@@ -21,7 +23,7 @@ _logger = logging.getLogger(__name__)
 class Asker:
     """A node that asks, and how much of it is being answered."""
 
-    __slots__ = ("asks", "held_bytes", "node_id")
+    __slots__ = ("asks", "held_bytes", "node_id", "way")
 
     def __init__(self, node_id: int) -> None:
         """Begin with nothing."""
@@ -29,65 +31,97 @@ class Asker:
         self.asks = 0
         self.held_bytes = 0
         """Bytes of its asks."""
+        self.way: AnswerWay | None = None
+        """The way of its last ask."""
+
+
+class AnswerWay:
+    """All that the answers to a node's asks have in common that have come over one connection."""
+
+    __slots__ = ("asker", "counts", "gathered", "handler", "link")
+
+    def __init__(
+        self,
+        asker: Asker,
+        handler: Answering,
+        link: BusLink,
+        run_first: RunFirst,
+        counts: BusStatistics,
+    ) -> None:
+        """Begin with no answer.
+
+        Args:
+            asker: who asks.
+            handler: makes the answers.
+            link: the way for answers.
+            run_first: sends those as the pass ends that leave together.
+            counts: what becomes of them is counted here.
+        """
+        self.asker = asker
+        self.handler = handler
+        self.link = link
+        self.counts = counts
+        self.gathered = GatheredAnswers(asker.node_id, link, run_first, counts)
+
+    def send(self, number: int, answer: bytes) -> None:
+        """Send the frame of an answer, or say that there is no room for it."""
+        link, node_id = self.link, self.asker.node_id
+        if link.bytes_unsent + len(answer) > ANSWER_BYTES_MAX:
+            self.counts.answers_dropped += 1
+            answer = frames.pack_head(frames.DROPPED, number, 0)
+        if not link.send(node_id, answer):
+            self.counts.answers_dropped += 1
 
 
 class AnswerJob(Job):
-    """An ask of another node that is being answered."""
+    """An ask of another node that is being answered. Whoever makes it has counted it."""
 
-    __slots__ = ("_asker", "_back", "_counts", "_handler", "_message", "_number")
+    __slots__ = ("_is_together", "_message", "_number", "_way")
 
-    def __init__(  # noqa: PLR0917 - an ask, and what belongs to it
-        self,
-        handler: Answering,
-        counts: BusStatistics,
-        asker: Asker,
-        number: int,
-        message: bytes,
-        back: BusLink,
+    def __init__(
+        self, way: AnswerWay, number: int, message: bytes, slot: Slot, *, is_together: bool
     ) -> None:
-        """Count it for the node that asks.
+        """Begin with nothing done.
 
         Args:
-            handler: makes the answer.
-            counts: what becomes of it is counted here.
-            asker: who asks.
+            way: takes the answer.
             number: that of the ask.
             message: what is asked.
-            back: the way for the answer.
+            slot: cancels it when its time is over.
+            is_together: the answer may leave together with others, as the ask has come.
         """
         self.is_over = False
         self.scope = None
-        self.slot = None
-        self._handler = handler
-        self._counts = counts
-        self._asker = asker
+        self.slot = slot
+        slot.add(self)
+        self._way = way
         self._number = number
         self._message = message
-        self._back = back
-        asker.asks += 1
-        asker.held_bytes += len(message)
+        self._is_together = is_together
 
     async def work(self) -> None:
         """Run the handler and send what it answers. Any error of it ends here."""
-        node_id, number = self._asker.node_id, self._number
+        way, number = self._way, self._number
+        node_id = way.asker.node_id
         try:
-            message = await self._handler(node_id, self._message)
+            message = await way.handler(node_id, self._message)
             if len(message) > MESSAGE_BYTES_MAX:
                 raise MessageTooLong(f"an answer has {len(message)} bytes")
-            answer = frames.pack_head(frames.ANSWER, number, 0) + message
-            self._counts.answered += 1
         except Exception:
             _logger.exception("an ask of node %s could not be answered", node_id)
-            answer = frames.pack_head(frames.FAILED, number, 0)
-        back = self._back
-        if back.bytes_unsent + len(answer) > ANSWER_BYTES_MAX:
-            self._counts.answers_dropped += 1
-            answer = frames.pack_head(frames.DROPPED, number, 0)
-        if not back.send(node_id, answer):
-            self._counts.answers_dropped += 1
+            way.send(number, frames.pack_head(frames.FAILED, number, 0))
+            return
+        if self._is_together:
+            way.gathered.add(number, message)
+        else:
+            way.counts.answered += 1
+            way.send(number, frames.pack_head(frames.ANSWER, number, 0) + message)
 
     def end(self) -> None:
         """See `Job`; it counts no longer."""
-        super().end()
-        self._asker.asks -= 1
-        self._asker.held_bytes -= len(self._message)
+        self.is_over = True
+        if self.slot is not None:
+            self.slot.discard(self)
+        asker = self._way.asker
+        asker.asks -= 1
+        asker.held_bytes -= len(self._message)

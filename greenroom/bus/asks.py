@@ -23,6 +23,11 @@ class BusLink(Protocol):
         """Return how many bytes wait to be sent."""
         ...
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether what is sent may leave as this pass ends."""
+        ...
+
     def send(self, node_id: int, frame: bytes, ask: Ask | None = None) -> bool:
         """Send a frame soon; return whether it may arrive. It must not raise.
 
@@ -46,6 +51,13 @@ class AskBook:
         self.by_number: dict[int, Ask] = {}
         self.by_node: dict[int, int] = {}
         """How many there are to each node; a node that is given up is forgotten."""
+
+    def find(self, number: int) -> list[Ask]:
+        """Return the ask of a number, or all of the frame that has it."""
+        ask = self.by_number.get(number)
+        if ask is not None:
+            return [ask]
+        return [each for each in self.by_number.values() if each.frame == number]
 
     def end_all(self, kind: type[BusError], unsent: type[BusError], text: str) -> None:
         """End all asks with an error, or with another one if they were never sent."""
@@ -80,14 +92,16 @@ class Ask(msgspec.Struct, eq=False):
     began: float
     """The time of trio's clock."""
     is_sent: bool = False
+    slot: Slot | None = None
+    """It keeps the time limit."""
+    frame: int = 0
+    """The number of the frame in which it leaves together with others, 0 for none."""
     is_over: bool = False
     answer: bytes = b""
     error: BusError | None = None
     """Why there is no answer."""
     then: Callable[[], None] | None = None
     """See `Begun`."""
-    slot: Slot | None = None
-    """It keeps the time limit."""
     task: trio.lowlevel.Task | None = None
     """The asker, while it waits."""
     unsent: _Unsent | None = None

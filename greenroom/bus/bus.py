@@ -4,9 +4,10 @@ Three modules implement it: `memory` for simulations, `unix` between the process
 machine, `nats` between machines. One suite of tests runs against all three (`tests/bus/`).
 
 **Delivery.** A message arrives at most once. Messages from one node to another arrive in the order
-in which they were sent. When a connection breaks, some may be lost, and later ones still arrive.
-Tells are heard in order, and before any ask that was sent after them. Each ask has a task, and
-tasks that begin together do so in any order.
+in which they were sent. Asks that are begun together, and their answers, are sent as their pass
+ends. When a connection breaks, some may be lost, and later ones still arrive. Tells are heard in
+order, and before any ask that was sent after them. Each ask has a task, and tasks that begin
+together do so in any order.
 
 **Overload.** To one node `ASKS_MAX` asks may be under way, and `UNSENT_BYTES_MAX` may wait to be
 sent. Beyond either, an ask is refused here with `TooBusy`, and a tell is dropped and counted. A
@@ -236,6 +237,23 @@ class Bus(Protocol):
 
         Raises:
             ValueError: a node asks itself, or the id is no positive number.
+        """
+        ...
+
+    def begin_together(
+        self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float
+    ) -> Begun:
+        """Send a message as `begin` does, but as this pass of the scheduler ends, with others.
+
+        All asks to that node leave in one frame that were begun so in this pass. In all else each
+        is one of its own. What the node is told in this pass arrives before them. Their answers
+        come back likewise. Not to a node of a version that does not know this.
+
+        Args:
+            node_id: as of `ask`.
+            message: as of `ask`.
+            seconds_max: as of `ask`; not less than the next.
+            wait_seconds_max: as of `ask`.
         """
         ...
 

@@ -8,13 +8,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
 import trio
 
 from greenroom.bus import frames
-from greenroom.bus.answer_jobs import AnswerJob, Asker
+from greenroom.bus.answer_jobs import AnswerJob, AnswerWay, Asker
 from greenroom.bus.asks import Ask, AskBook, BusLink
 from greenroom.bus.bus import (
     ANSWERING_BYTES_MAX,
@@ -37,7 +38,15 @@ from greenroom.bus.bus import (
     TooBusy,
 )
 from greenroom.bus.task_pool import TaskPool
-from greenroom.bus.timeouts import Timeouts
+from greenroom.bus.timeouts import Slot, Timeouts
+from greenroom.bus.together import (
+    TOGETHER_BYTES_MAX,
+    GatheredAsks,
+    RunFirst,
+    decode_answers,
+    decode_asks,
+)
+from greenroom.network.pass_sender import PassSender
 
 _logger = logging.getLogger(__name__)
 
@@ -70,6 +79,10 @@ class Exchange(Bus, ABC):
         """Nodes that have asked; whenever one is given up, those with nothing to answer go."""
         self._numbers = itertools.count(1)
         self._timeouts = Timeouts()
+        self._sender = PassSender()
+        self._run_first: RunFirst = self._sender.run_first
+        self._gathered: dict[int, GatheredAsks] = {}
+        """The asks to each node that leave as this pass ends."""
         self._connected_since: float | None = None
         self._read_clock: Callable[[], float] = trio.current_time
         """Returns trio's time; once the bus runs, by fewer steps."""
@@ -162,6 +175,72 @@ class Exchange(Bus, ABC):
             ask.slot = self._timeouts.add(now + seconds, ask)
         return ask
 
+    def begin_together(
+        self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float
+    ) -> Ask:
+        """See `Bus`."""
+        gathered, size = self._gathered.get(node_id), len(message)
+        if (
+            gathered is None
+            or size > gathered.bytes_left
+            or wait_seconds_max != gathered.wait_seconds
+        ):
+            gathered = self._gather(node_id, size, wait_seconds_max)
+        asks = self._asks
+        if gathered is None or (under_way := asks.by_node[node_id]) >= ASKS_MAX:
+            return self.begin(
+                node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
+            )
+        gathered.bytes_left -= size
+        asks.by_node[node_id] = under_way + 1
+        number, slot = next(self._numbers), gathered.slot
+        gathered.pieces.append((number, int(seconds_max * 1000), message))
+        ask = asks.by_number[number] = Ask(
+            asks, node_id, number, gathered.link, gathered.began, True, slot, gathered.number
+        )
+        slot.add(ask)
+        return ask
+
+    def _gather(self, node_id: int, size: int, wait_seconds: float) -> GatheredAsks | None:
+        """Begin to gather asks to a node; None if there is no room even for the first of them."""
+        self._send_gathered(node_id)
+        if self._pool is None or not 0.0 < wait_seconds <= ASK_SECONDS_MAX:
+            return None
+        try:
+            self._check_node(node_id)
+            link = self._find_link(node_id)
+        except (BusError, ValueError):  # `begin` raises it, or has it be the ask's end
+            return None
+        room = min(TOGETHER_BYTES_MAX, UNSENT_BYTES_MAX - link.bytes_unsent)
+        if size > room or not link.is_open:
+            return None
+        now = self._read_clock()
+        gathered = self._gathered[node_id] = GatheredAsks(
+            link,
+            now,
+            wait_seconds,
+            self._timeouts.find(now + wait_seconds),
+            room,
+            next(self._numbers),
+        )
+        self._asks.by_node.setdefault(node_id, 0)
+        self._run_first(partial(self._send_gathered, node_id))
+        return gathered
+
+    def _send_gathered(self, node_id: int) -> None:
+        """Send the asks to a node that were gathered."""
+        gathered = self._gathered.pop(node_id, None)
+        if gathered is None:
+            return
+        pieces, by_number = gathered.pieces, self._asks.by_number
+        self._counts.asks += len(pieces)
+        slot = self._timeouts.find(gathered.began + gathered.wait_seconds)
+        if slot is not gathered.slot:  # its time was over before the pass was
+            slot |= gathered.slot
+        ask = next((by_number[number] for number, _, _ in pieces if number in by_number), None)
+        if ask is not None:
+            gathered.link.send(node_id, gathered.make_frame(), ask)
+
     def tell(self, node_id: int, message: bytes) -> None:
         """See `Bus`."""
         self._check_node(node_id)
@@ -175,6 +254,7 @@ class Exchange(Bus, ABC):
 
     def give_up(self, node_id: int) -> None:
         """See `Bus`."""
+        self._gathered.pop(node_id, None)
         self._asks.give_up(node_id, BusLost, NobodyThere)
         self._askers = {i: asker for i, asker in self._askers.items() if asker.asks}
 
@@ -220,9 +300,8 @@ class Exchange(Bus, ABC):
         self._asks.lose(link, BusLost)
 
     def _end_unanswered(self, number: int) -> None:
-        """End an ask whose node was not there, if it is still under way."""
-        ask = self._asks.by_number.get(number)
-        if ask is not None:
+        """End an ask whose node was not there, or all that left in one frame, by its number."""
+        for ask in self._asks.find(number):
             ask.end(error=NobodyThere(f"node {ask.node_id} is not there"))
 
     def _take(self, sender: int, found: Iterable[bytes], back: BusLink) -> None:
@@ -233,7 +312,7 @@ class Exchange(Bus, ABC):
             found: the frames that came.
             back: the way for answers.
         """
-        asks, now = self._asks.by_number, self._read_clock()
+        now = self._read_clock()
         for frame in found:
             if len(frame) < frames.HEAD_BYTES:
                 self._counts.truncated += 1
@@ -241,18 +320,42 @@ class Exchange(Bus, ABC):
             kind, number, milliseconds = frames.read_head(frame)
             message = frame[frames.HEAD_BYTES :]
             if kind == frames.ASK:
-                self._take_ask(sender, number, now + milliseconds / 1000, message, back)
+                alone = ((number, milliseconds, message),)
+                self._take_asks(sender, alone, now, back, are_together=False)
+            elif kind == frames.ANSWER:
+                self._end_asks(sender, ((number, message),))
             elif kind == frames.TELL:
                 self._hear(sender, message)
-            elif kind != frames.ANSWER and kind not in _REFUSALS:
-                self._counts.truncated += 1
-            elif (ask := asks.get(number)) is None or ask.node_id != sender:
-                self._counts.answers_late += 1
-            elif kind == frames.ANSWER:
-                ask.end(message)
+            elif kind in _REFUSALS:
+                self._refuse(sender, number, *_REFUSALS[kind])
             else:
-                error, text = _REFUSALS[kind]
-                ask.end(error=error(text.format(sender)))
+                try:
+                    self._take_several(sender, kind, message, now, back)
+                except msgspec.MsgspecError:
+                    self._counts.truncated += 1
+
+    def _take_several(
+        self, sender: int, kind: int, packed: bytes, now: float, back: BusLink
+    ) -> None:
+        """Hand on asks that have left together, or answers to such.
+
+        Raises:
+            msgspec.MsgspecError: it is neither, or its end is missing.
+        """
+        if kind == frames.ANSWERS:
+            self._end_asks(sender, decode_answers(packed))
+        elif kind == frames.ASKS:
+            self._take_asks(sender, decode_asks(packed), now, back, are_together=True)
+        else:
+            raise msgspec.DecodeError(f"frames of kind {kind} are not known")
+
+    def _refuse(self, sender: int, number: int, error: type[BusError], text: str) -> None:
+        """End an ask that a node has not answered, or all of one frame."""
+        found = [ask for ask in self._asks.find(number) if ask.node_id == sender]
+        if not found:
+            self._counts.answers_late += 1
+        for ask in found:
+            ask.end(error=error(text.format(sender)))
 
     def _hear(self, sender: int, message: bytes) -> None:
         if self._hearing is None:
@@ -263,20 +366,54 @@ class Exchange(Bus, ABC):
         except Exception:
             _logger.exception("what node %s told could not be heard", sender)
 
-    def _take_ask(
-        self, sender: int, number: int, ends_at: float, message: bytes, back: BusLink
-    ) -> None:
-        """Start the answer to an ask, or refuse it."""
-        asker = self._askers.get(sender)
+    def _find_answer_way(self, sender: int, back: BusLink) -> AnswerWay | None:
+        """Return the way for answers to a node; None if nothing is answered."""
+        asker, handler = self._askers.get(sender), self._answering
+        if handler is None:
+            return None
         if asker is None:
             asker = self._askers[sender] = Asker(sender)
-        if self._answering is None or self._pool is None:
-            back.send(sender, frames.pack_head(frames.NOBODY, number, 0))
-        elif asker.asks >= ANSWERING_MAX or asker.held_bytes + len(message) > ANSWERING_BYTES_MAX:
-            back.send(sender, frames.pack_head(frames.BUSY, number, 0))
-        else:
-            job = AnswerJob(self._answering, self._counts, asker, number, message, back)
-            self._pool.start(job, ends_at=ends_at)
+        way = asker.way
+        if way is None or way.link is not back or way.handler is not handler:
+            way = asker.way = AnswerWay(asker, handler, back, self._run_first, self._counts)
+        return way
+
+    def _take_asks(
+        self,
+        sender: int,
+        asks: Iterable[tuple[int, int, bytes]],
+        now: float,
+        back: BusLink,
+        *,
+        are_together: bool,
+    ) -> None:
+        """Start the answers to asks, or refuse them."""
+        way, pool, limit, slot = self._find_answer_way(sender, back), self._pool, -1, Slot()
+        if way is None or pool is None:
+            for number, _, _ in asks:
+                back.send(sender, frames.pack_head(frames.NOBODY, number, 0))
+            return
+        asker, jobs = way.asker, list[AnswerJob]()
+        for number, milliseconds, message in asks:
+            held_bytes = asker.held_bytes + len(message)
+            if asker.asks >= ANSWERING_MAX or held_bytes > ANSWERING_BYTES_MAX:
+                back.send(sender, frames.pack_head(frames.BUSY, number, 0))
+                continue
+            asker.asks += 1
+            asker.held_bytes = held_bytes
+            if milliseconds != limit:
+                limit, slot = milliseconds, self._timeouts.find(now + milliseconds / 1000)
+            jobs.append(AnswerJob(way, number, message, slot, is_together=are_together))
+        pool.start(jobs)
+
+    def _end_asks(self, sender: int, answers: Iterable[tuple[int, bytes]]) -> None:
+        """End asks that a node has answered."""
+        asks = self._asks.by_number
+        for number, answer in answers:
+            if (ask := asks.get(number)) is None or ask.node_id != sender:
+                self._counts.answers_late += 1
+            else:
+                ask.end(answer)
 
     @asynccontextmanager
     async def _open_nursery(self) -> AsyncGenerator[trio.Nursery]:
@@ -284,13 +421,15 @@ class Exchange(Bus, ABC):
         try:
             async with trio.open_nursery() as nursery:
                 self._read_clock = trio.lowlevel.current_clock().current_time
-                self._pool = TaskPool(nursery, self._timeouts)
+                self._pool = TaskPool(nursery)
                 nursery.start_soon(self._timeouts.run)
+                nursery.start_soon(self._sender.run)
                 yield nursery
                 nursery.cancel_scope.cancel()
         finally:
             if self._pool is not None:
                 self._pool.end()
             self._pool = None
+            self._gathered.clear()
             self._connected_since = None
             self._asks.end_all(BusLost, OffBus, "the bus of this node has stopped")

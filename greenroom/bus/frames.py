@@ -18,6 +18,10 @@ DROPPED: Final = 6
 """There was an answer, and no room for it."""
 NOBODY: Final = 7
 """Nobody takes asks there."""
+ASKS: Final = 8
+"""Several asks; see `together.decode_asks`. The number is that of the first."""
+ANSWERS: Final = 9
+"""Several answers to such asks; see `together.decode_answers`."""
 
 _HEAD: Final = struct.Struct(">BQI")
 HEAD_BYTES: Final = _HEAD.size

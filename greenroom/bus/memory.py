@@ -10,6 +10,7 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from random import Random
 
 import trio
@@ -140,7 +141,7 @@ class MemoryNetwork:
         """Say that nobody is there, as the network would."""
         sender, receiver = route
         kind, number, _ = frames.read_head(frame)
-        if kind == frames.ASK and sender in self._nodes:
+        if kind in {frames.ASK, frames.ASKS} and sender in self._nodes:
             nobody = frames.encode(frames.NOBODY, number)
             arrival = self._find_arrival((receiver, sender)) + self._chance.uniform(
                 *self.latency_seconds
@@ -166,11 +167,20 @@ class _MemoryLink:
     def bytes_unsent(self) -> int:
         return self._network.count_bytes_on_the_way(*self._route)
 
+    @property
+    def is_open(self) -> bool:
+        return True
+
     def send(self, node_id: int, frame: bytes, ask: Ask | None = None) -> bool:
         if ask is not None:
             ask.is_sent = True
         self._network.send(self._route[0], node_id, frame)
         return True
+
+
+def _run_soon(put: Callable[[], None]) -> None:
+    """Have something sent in the next pass: as a pass ends, nobody would notice an arrival."""
+    trio.lowlevel.current_trio_token().run_sync_soon(put)
 
 
 class MemoryBus(Exchange):
@@ -180,6 +190,7 @@ class MemoryBus(Exchange):
         """Begin without a connection; see `MemoryNetwork.join`."""
         super().__init__(node_id)
         self._network = network
+        self._run_first = _run_soon
         self._ways: dict[int, _MemoryLink] = {}
         self._arrivals: list[tuple[float, int, int, bytes | None]] = []
         """When, in which order, from whom, what; `None` says that the sender has stopped."""

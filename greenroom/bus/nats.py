@@ -33,7 +33,6 @@ from greenroom.bus.nats_protocol import (
     encode_publish,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer, NatsServers
-from greenroom.network.pass_sender import PassSender
 
 _logger = logging.getLogger(__name__)
 
@@ -70,6 +69,10 @@ class _NatsLink:
         self._waiting = [entry for entry in self._waiting if not entry[0].is_over]
         return sum(len(frame) for _, frame in self._waiting)
 
+    @property
+    def is_open(self) -> bool:
+        return self.connection is not None
+
     def send(self, node_id: int, frame: bytes, ask: Ask | None = None) -> bool:
         if self.connection is None:
             if ask is not None:
@@ -78,7 +81,7 @@ class _NatsLink:
         reply = b""
         if ask is not None:
             ask.is_sent = True
-            reply = self._reply % ask.number
+            reply = self._reply % (ask.frame or ask.number)
         last = b"all" if node_id == EVERYBODY else b"%d.m" % node_id
         sealed = self._seals.close(node_id, frame)
         return self.connection.wire.put(encode_publish(self._prefix + last, sealed, reply))
@@ -114,7 +117,6 @@ class NatsBus(Exchange):
         self._seals = Seals(node_id, key, cluster_id, self._counts)
         self._link = _NatsLink(self._seals, node_id, f"greenroom.{cluster_id}.".encode())
         self._servers = NatsServers(options.servers)
-        self._sender = PassSender()
         self._wanted = trio.Event()
         """Set when another connection is needed."""
         self._last: NatsServer | None = None
@@ -132,7 +134,6 @@ class NatsBus(Exchange):
         unusable: BusUnusable | None = None
         self._wanted = trio.Event()
         async with self._open_nursery() as nursery:
-            nursery.start_soon(self._sender.run)
             try:
                 self._use(await self._open_first(), nursery)
                 task_status.started()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import trio
 
-from greenroom.bus.timeouts import Slot, Timeouts
+from greenroom.bus.timeouts import Slot
 
 IDLE_MAX: Final = 64
 """Tasks that are kept while they have nothing to do."""
@@ -55,15 +55,9 @@ class Job(ABC):
 class TaskPool:
     """Does what it is given, in tasks of a nursery. Whoever gives bounds how much there is."""
 
-    def __init__(self, nursery: trio.Nursery, timeouts: Timeouts) -> None:
-        """Begin without a task.
-
-        Args:
-            nursery: has the tasks; the pool ends with it.
-            timeouts: cancel what takes too long.
-        """
+    def __init__(self, nursery: trio.Nursery) -> None:
+        """Begin without a task; the pool ends with the nursery, which has the tasks."""
         self._nursery = nursery
-        self._timeouts = timeouts
         self._jobs: deque[Job] = deque()
         """Jobs that have not begun. While there are any, some task is awake, or called."""
         self._idle: list[trio.lowlevel.Task] = []
@@ -74,17 +68,13 @@ class TaskPool:
         self._waiting_share = 1.0
         """The share of jobs that had to wait, of the last ones."""
 
-    def start(self, job: Job, *, ends_at: float) -> None:
-        """Do something soon. Not to be called by a job.
-
-        Args:
-            job: what to do.
-            ends_at: the time of trio's clock at which it is cancelled.
-        """
-        job.slot = self._timeouts.add(ends_at, job)
-        self._jobs.append(job)
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Do some things soon, each of which is in its slot. Not to be called by a job."""
+        self._jobs += jobs
         self._running = None
-        if self._called < 1 + self._waiting_share * len(self._jobs):
+        for _ in jobs:
+            if self._called >= 1 + self._waiting_share * len(self._jobs):
+                break
             self._call()
 
     def end(self) -> None:

@@ -53,6 +53,12 @@ class Timeouts:
         Returns:
             What it is to be discarded from once it is over.
         """
+        slot = self.find(at)
+        slot.add(limited)
+        return slot
+
+    def find(self, at: float) -> Slot:
+        """Return what ends all that is added to it before the next pass, at a time; see `add`."""
         number = math.ceil(at * SLOTS_A_SECOND)
         slot = self._slots.get(number)
         if slot is None:
@@ -61,7 +67,6 @@ class Timeouts:
             if number / SLOTS_A_SECOND < self._wakes_at and self._task is not None:
                 task, self._task = self._task, None
                 trio.lowlevel.reschedule(task)
-        slot.add(limited)
         return slot
 
     async def run(self) -> NoReturn:

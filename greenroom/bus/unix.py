@@ -95,12 +95,14 @@ class FrameBuffer:
 class _UnixLink(BusWire):
     """A connection to a node; `BusLink`."""
 
-    __slots__ = ("node_id",)
+    __slots__ = ("is_open", "node_id")
 
     def __init__(self, connected: socket.socket, sender: PassSender, node_id: int = 0) -> None:
         super().__init__(connected, sender)
         self.node_id = node_id
         """The node, 0 while nobody knows it."""
+        self.is_open = True
+        """A plain attribute: see `BusLink`. What is sent over a broken one is lost at once."""
 
     def send(
         self,
@@ -131,7 +133,6 @@ class UnixBus(Exchange):
         super().__init__(node_id)
         self._directory = directory
         self._seals = Seals(node_id, key, cluster_id, self._counts)
-        self._sender = PassSender()
         self._nursery: trio.Nursery | None = None
         self._ways: dict[int, list[_UnixLink]] = {}
         """The connections to each node; what is sent takes the first."""
@@ -150,7 +151,6 @@ class UnixBus(Exchange):
         try:
             async with self._open_nursery() as nursery:
                 self._nursery = nursery
-                nursery.start_soon(self._sender.run)
                 self._connected_since = trio.current_time()
                 task_status.started()
                 await accept_forever(listener, self._take_connection)

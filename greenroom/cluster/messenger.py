@@ -86,6 +86,12 @@ class BusEnd(Protocol):
         """Ask a node."""
         ...
 
+    def begin_together(
+        self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float
+    ) -> BegunAsk:
+        """Ask a node as this pass ends, in one frame with others."""
+        ...
+
     def tell(self, node_id: int, message: bytes) -> None:
         """Tell a node something, at most once."""
         ...
@@ -179,6 +185,17 @@ class Messenger:
     ) -> BegunAsk:
         """Ask a node, and return what waits for its answer; see the bus's `begin`."""
         return self._wire.begin(
+            node_id,
+            _PREFIX + _encode(message),
+            seconds_max=seconds_max,
+            wait_seconds_max=wait_seconds_max,
+        )
+
+    def begin_together(
+        self, node_id: int, message: BusMessage, seconds_max: float, wait_seconds_max: float
+    ) -> BegunAsk:
+        """Ask a node with others, as this pass ends; see the bus's `begin_together`."""
+        return self._wire.begin_together(
             node_id,
             _PREFIX + _encode(message),
             seconds_max=seconds_max,

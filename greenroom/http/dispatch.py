@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,7 +28,7 @@ from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import TokenInvalid, is_known, know, vouched_caller
-from greenroom.http.begun_calls import BegunCall
+from greenroom.http.begun_calls import BegunCall, give
 from greenroom.http.bodies import read_query
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
@@ -214,9 +214,9 @@ class Dispatcher:
         notes.address_key = address_key(request.address)
         return notes
 
-    async def answer_forwarded(
+    def answer_forwarded(
         self, request: ForwardedRequest, vouched: int = 0
-    ) -> Answer | SentOn:
+    ) -> Coroutine[Any, Any, Answer | SentOn]:
         """Answer a request that another node has sent on.
 
         That node counts it. The client's address is charged here, too: it may ask several nodes.
@@ -235,13 +235,13 @@ class Dispatcher:
         if notes is None or notes.route is None:
             notes = self._find_route(request)
             if notes is None:
-                return invalid_endpoint()  # the other node runs another version
+                return give(invalid_endpoint())  # the other node runs another version
         route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
         retry_seconds = 0 if vouched else route.limits.admit(key, self._monotonic(), units)
         if retry_seconds:
-            return too_many_requests(retry_seconds)
-        return await self._answer_here(route, request, arguments, key, units, vouched)
+            return give(too_many_requests(retry_seconds))
+        return self._answer_here(route, request, arguments, key, units, vouched)
 
     async def _answer_here(  # noqa: PLR0917 - what is known of a call
         self,

@@ -7,6 +7,7 @@ leaves a pass later.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import NoReturn
 
 import trio
@@ -25,12 +26,17 @@ class PassSender(trio.abc.Instrument):
     def __init__(self) -> None:
         """Begin with nothing to send."""
         self._wires: list[Flushable] = []
+        self._first: list[Callable[[], None]] = []
         self._nursery: trio.Nursery | None = None
         self._token: trio.lowlevel.TrioToken | None = None
 
     def add(self, wire: Flushable) -> None:
         """Flush a wire at the end of this pass, if `run` runs."""
         self._wires.append(wire)
+
+    def run_first(self, put: Callable[[], None]) -> None:
+        """Have something put into wires before they are flushed at the end of this pass."""
+        self._first.append(put)
 
     async def run(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -50,11 +56,17 @@ class PassSender(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - the protocol's
         """Flush all wires; called by trio in each pass. It must not raise."""
-        if self._wires:
+        if self._wires or self._first:
             self.flush()
 
     def flush(self) -> None:
         """Flush all wires now. Never raises: trio would drop the instrument."""
+        first, self._first = self._first, []
+        for put in first:
+            try:
+                put()
+            except Exception:
+                _logger.exception("what was gathered in a pass could not be sent")
         wires, self._wires = self._wires, []
         for wire in wires:
             try:

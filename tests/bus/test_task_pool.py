@@ -31,6 +31,14 @@ class Work(Job):
         self._done()
 
 
+def start(pool: TaskPool, job: Job, slot: Slot | None = None) -> None:
+    """Do something soon, until the time of a slot."""
+    if slot is not None:
+        job.slot = slot
+        slot.add(job)
+    pool.start([job])
+
+
 class Limit:
     """Something with a time limit, which notes when it expired."""
 
@@ -101,7 +109,7 @@ async def test_jobs_are_done_cancelled_at_their_time_and_reported_as_ended(
 ) -> None:
     timeouts = Timeouts()
     nursery.start_soon(timeouts.run)
-    pool = TaskPool(nursery, timeouts)
+    pool = TaskPool(nursery)
     done: list[int] = []
     ended: list[int] = []
 
@@ -112,7 +120,7 @@ async def test_jobs_are_done_cancelled_at_their_time_and_reported_as_ended(
     for round_ in range(3):
         for number in range(30):
             job = Work(partial(work, number), partial(ended.append, number))
-            pool.start(job, ends_at=trio.current_time() + 1.5)
+            start(pool, job, timeouts.find(trio.current_time() + 1.5))
         await trio.sleep(5)
         assert len(ended) == 30 * (round_ + 1)
         assert sorted(done) == sorted([n for n in range(30) if n % 3 < 2] * (round_ + 1))
@@ -121,10 +129,10 @@ async def test_jobs_are_done_cancelled_at_their_time_and_reported_as_ended(
 async def test_so_many_tasks_are_kept_and_no_more(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    pool = TaskPool(nursery, Timeouts())
+    pool = TaskPool(nursery)
     ended: list[int] = []
     for number in range(3 * IDLE_MAX):
-        pool.start(Work(partial(trio.sleep, 1), partial(ended.append, number)), ends_at=1e9)
+        start(pool, Work(partial(trio.sleep, 1), partial(ended.append, number)))
     await trio.sleep(2)
     assert len(ended) == 3 * IDLE_MAX
     assert len(nursery.child_tasks) == IDLE_MAX
@@ -134,7 +142,7 @@ async def test_a_job_whose_time_is_over_before_it_begins_is_not_begun(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     timeouts = Timeouts()
-    pool = TaskPool(nursery, timeouts)
+    pool = TaskPool(nursery)
     begun: list[int] = []
     ended: list[int] = []
 
@@ -142,7 +150,7 @@ async def test_a_job_whose_time_is_over_before_it_begins_is_not_begun(
         begun.append(1)
         await trio.lowlevel.checkpoint()
 
-    pool.start(Work(work, partial(ended.append, 1)), ends_at=-1.0)
+    start(pool, Work(work, partial(ended.append, 1)), timeouts.find(-1.0))
     expire_next(timeouts)
     await trio.sleep(1)
     assert not begun
@@ -150,7 +158,7 @@ async def test_a_job_whose_time_is_over_before_it_begins_is_not_begun(
 
 
 async def test_jobs_that_need_not_wait_share_a_task(nursery: trio.Nursery) -> None:
-    pool = TaskPool(nursery, Timeouts())
+    pool = TaskPool(nursery)
     tasks: list[trio.lowlevel.Task] = []
 
     async def work() -> None:
@@ -159,7 +167,7 @@ async def test_jobs_that_need_not_wait_share_a_task(nursery: trio.Nursery) -> No
     for _ in range(10):
         tasks.clear()
         for _ in range(20):
-            pool.start(Work(work, lambda: None), ends_at=1e9)
+            start(pool, Work(work, lambda: None))
         await wait_all_tasks_blocked()
         assert len(tasks) == 20
     assert len(set(tasks)) == 1
@@ -168,14 +176,14 @@ async def test_jobs_that_need_not_wait_share_a_task(nursery: trio.Nursery) -> No
 async def test_a_job_that_waits_holds_up_no_other(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    pool = TaskPool(nursery, Timeouts())
+    pool = TaskPool(nursery)
     ended: list[int] = []
     for number in range(100):  # from then on few tasks are woken
-        pool.start(Work(quick, partial(ended.append, number)), ends_at=1e9)
+        start(pool, Work(quick, partial(ended.append, number)))
         await wait_all_tasks_blocked()
     for number in range(50):
         work = partial(trio.sleep, 1) if number % 2 else quick
-        pool.start(Work(work, partial(ended.append, number)), ends_at=1e9)
+        start(pool, Work(work, partial(ended.append, number)))
     before = len(ended)
     await trio.sleep(1)
     await wait_all_tasks_blocked()
@@ -197,7 +205,7 @@ async def test_a_job_that_is_cancelled_as_it_ends_leaves_the_next_alone(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     timeouts = Timeouts()
-    pool = TaskPool(nursery, timeouts)
+    pool = TaskPool(nursery)
     gate = trio.Event()
     done: list[str] = []
 
@@ -209,20 +217,20 @@ async def test_a_job_that_is_cancelled_as_it_ends_leaves_the_next_alone(
         await trio.sleep(1)
         done.append("second")
 
-    pool.start(Work(first, lambda: None), ends_at=1.0)
+    start(pool, Work(first, lambda: None), timeouts.find(1.0))
     await wait_all_tasks_blocked()
     gate.set()  # it is woken, and then its time is up, before it runs
     expire_next(timeouts)
-    pool.start(Work(second, lambda: None), ends_at=1e9)
+    start(pool, Work(second, lambda: None))
     await trio.sleep(2)
     assert done == ["first", "second"]
 
 
 async def test_what_has_not_begun_when_all_ends_is_reported(nursery: trio.Nursery) -> None:
-    pool = TaskPool(nursery, Timeouts())
+    pool = TaskPool(nursery)
     ended: list[int] = []
     for number in range(3):
-        pool.start(Work(partial(trio.sleep, 1), partial(ended.append, number)), ends_at=1e9)
+        start(pool, Work(partial(trio.sleep, 1), partial(ended.append, number)))
     nursery.cancel_scope.cancel()
     pool.end()
     assert sorted(ended) == [0, 1, 2]

@@ -43,6 +43,8 @@ class Line:
         assert self.other is not None
         return Asked(partial(self.other.answers, 1, message))
 
+    begin_together = begin
+
     def tell(self, node_id: int, message: bytes) -> None:
         assert self.other is not None
         self.sent.append(message)

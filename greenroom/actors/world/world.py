@@ -190,7 +190,7 @@ class World(msgspec.Struct, kw_only=True):
             Moved: the game is none of this node's, or is just being brought up; or the player has
                 left with their shard since they were found here.
         """
-        ownership, ledger = self.ownership, self.ledger
+        ownership, others, ledger = self.ownership, self.others, self.player_index.ledger
         if ownership is None:
             return None
         if ledger.spread and (shards := ledger.spread.get(game_id)) is not None:
@@ -199,10 +199,11 @@ class World(msgspec.Struct, kw_only=True):
                 return TenureOfSeveral(ownership, filter(self.serves, shards))
         else:
             shard = ledger.find_shard(game_id)
-        tenure = None if shard is None or not self.serves(shard) else ownership.find_tenure(shard)
-        if tenure is None:
-            raise Moved
-        return tenure
+        if shard is not None and (others is None or others.serves(shard)):
+            tenure = ownership.find_tenure(shard)
+            if tenure is not None:
+                return tenure
+        raise Moved
 
     def join(self, others: OtherNodes) -> None:
         """Set the way to other nodes; before this, there is nobody to ask."""

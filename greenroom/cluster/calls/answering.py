@@ -156,7 +156,11 @@ class Answering:
             known.address,
             notes=known.notes,
         )
-        answer = await self._answer_here(request, key)
+        before = ADDRESS.set(key)  # as in `_answer_here`
+        try:
+            answer = await self._dispatcher.answer_forwarded(request)
+        finally:
+            ADDRESS.reset(before)
         return await self._make_reply(sender, shard, key, request, answer, call.like)
 
     async def _answer_here(
@@ -190,6 +194,7 @@ class Answering:
                 answer.content_type,
                 request.has_failed_token,
                 like=like,
+                takes_together=True,
             )
         return await self._cut(sender, key, answer)
 

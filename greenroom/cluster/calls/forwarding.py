@@ -207,12 +207,13 @@ class Forwarding:
         else:
             number = self._number = self._number + 1
             seconds = ANSWER_SECONDS_MAX
-        begun = self._messenger.begin(
-            way.node_id,
-            ForwardLike(way.like, number, request.body),
-            seconds_max=seconds,
-            wait_seconds_max=SILENCE_SECONDS_MAX,
-        )
+        message, silence = ForwardLike(way.like, number, request.body), SILENCE_SECONDS_MAX
+        if way.leaves_together:
+            begun = self._messenger.begin_together(way.node_id, message, seconds, silence)
+        else:
+            begun = self._messenger.begin(
+                way.node_id, message, seconds_max=seconds, wait_seconds_max=silence
+            )
         begun.then = then
         return LikeCall(begun, way, request, number, begun.is_over, self)
 
@@ -269,7 +270,9 @@ class Forwarding:
         """Note how calls like this one are sent on, if their node knows them."""
         notes, shards, shard = call.request.notes, self._shards, sent.target.shard
         if notes is not None and reply.like and shards.find_owner(shard) == sent.node_id:
-            notes.away = KnownWay(shards.version, sent.node_id, shard, reply.like)
+            notes.away = KnownWay(
+                shards.version, sent.node_id, shard, reply.like, reply.takes_together
+            )
 
     def _warn(self, path: str, error: Exception) -> None:
         """Log that an owner did not answer; once for the many calls that a node takes along."""

@@ -23,6 +23,8 @@ class KnownWay(msgspec.Struct, frozen=True, gc=False):
     shard: int
     like: int
     """The number by which that node knows them."""
+    leaves_together: bool = False
+    """Such calls of one pass leave in one frame, as that node can read it."""
 
 
 class LikeSender(Protocol):

@@ -65,6 +65,8 @@ class Forwarded(BusMessage, frozen=True):
     """Bytes of all parts; 0 for a stream, whose length nobody knows yet."""
     like: Number = 0
     """The number by which to send on calls like this one; see `ForwardLike`."""
+    takes_together: bool = False
+    """Such calls may come together; see `Bus.begin`."""
 
 
 class ForwardLike(BusMessage, frozen=True):

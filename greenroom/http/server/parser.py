@@ -146,6 +146,7 @@ class RequestParser:
         "_end",
         "_framing_bytes",
         "_head",
+        "_head_before",
         "_head_done",
         "_header_bytes_max",
         "_is_repeated",
@@ -216,6 +217,8 @@ class RequestParser:
         self.headers = {}
         self._known = known
         self._last_head = b""
+        self._head_before: tuple[bytes, Head | None] = b"", None
+        """The head before the last: many clients make two calls by turns."""
         self.head = None
         self._begin()
 
@@ -324,13 +327,16 @@ class RequestParser:
     def _feed_head(self) -> ParserEvent:
         """Feed one piece of the head; judge the head when that was its end."""
         has_begun, last = self._head, self.head
-        if (
-            last is not None
-            and not has_begun
-            and self._data.startswith(self._last_head, self._position)
-        ):
-            self._position += len(self._last_head)
-            return self._repeat(last)
+        if last is not None and not has_begun:
+            data, start, head = self._data, self._position, self._last_head
+            if data.startswith(head, start):
+                self._position = start + len(head)
+                return self._repeat(last)
+            head, before = self._head_before
+            if before is not None and data.startswith(head, start):
+                self._position = start + len(head)
+                self._take_over(head, before)
+                return self._repeat(before)
         piece = self._take_to_blank_line()
         if has_begun:
             head = self._head = has_begun + piece
@@ -385,6 +391,7 @@ class RequestParser:
 
     def _take_over(self, data: bytes, head: Head) -> None:
         """Let the fields say what a head meant that came over another connection."""
+        self._head_before = self._last_head, self.head
         self._last_head, self.head = data, head
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers = head.headers
@@ -513,6 +520,9 @@ class RequestParser:
         The blank line may have begun in an earlier piece: `_tail` keeps its last three bytes.
         """
         data, start, tail = self._data, self._position, self._tail
+        if not tail and (found := data.find(_BLANK_LINE, start)) >= 0:  # nearly always
+            end = self._position = found + 4
+            return data[start:end]
         if tail and (found := (tail + data[start : start + 3]).find(_BLANK_LINE)) >= 0:
             end = start + found + 4 - len(tail)
         elif (found := data.find(_BLANK_LINE, start)) >= 0:

@@ -129,13 +129,19 @@ async def test_a_call_like_one_before_is_sent_on_as_its_body_alone(
 ) -> None:
     _, token = await cluster.owner.register()
     sent = list[BusMessage]()
-    begin = cluster.ingress.messenger.begin
+    messenger = cluster.ingress.messenger
+    begin, begin_together = messenger.begin, messenger.begin_together
 
     def see(node_id: int, message: BusMessage, **limits: float) -> BegunAsk:
         sent.append(message)
         return begin(node_id, message, **limits)
 
-    cluster.ingress.messenger.begin = see  # type: ignore[method-assign]
+    def see_together(node_id: int, message: BusMessage, *limits: float) -> BegunAsk:
+        sent.append(message)
+        return begin_together(node_id, message, *limits)
+
+    messenger.begin = see  # type: ignore[method-assign]
+    messenger.begin_together = see_together  # type: ignore[method-assign, assignment]
     assert (await cluster.ingress.answer(*WHO, token=token)).status == 200  # its key is known now
     sent.clear()
     for method, path in (WHO, ("PUT", "/api/store.php")):

@@ -483,6 +483,26 @@ def test_a_head_that_comes_again_is_not_parsed_again_and_means_the_same():
     assert reader.headers is first
 
 
+def test_two_heads_by_turns_are_not_looked_up_again_and_mean_the_same():
+    known = KnownHeads()
+    get = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
+    put = b"PUT /api/y HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\nabc"
+    last = b"GET /api/x HTTP/1.1\r\n" + H + b"Connection: close\r\n\r\n"
+    by_turns = [get, put, get, put, last, get, put]
+    expected = [parse([each])[0] for each in by_turns]
+    assert parse([b"".join(by_turns)], known)[:-1] == expected
+    for pieces in splits(b"".join(by_turns[:4])):
+        assert parse(pieces, known)[:-1] == expected[:4]
+
+    reader = parser(known)
+    reader.receive(get + put + (get + put) * 3)
+    assert [reader.read_next() for _ in range(2)] == [REQUEST] * 2
+    for head in [*known._heads]:
+        del known._heads[head]
+    assert [reader.read_next() for _ in range(6)] == [REQUEST] * 6
+    assert not known._heads
+
+
 def test_a_head_that_came_over_another_connection_is_not_parsed_again_and_means_the_same():
     get, length = b"GET /api/x HTTP/1.1\r\n" + H, b"Content-Length: 3\r\n\r\n"
     last = get + b"Connection: close\r\n\r\n"

@@ -80,20 +80,34 @@ class Wire:
         *,
         seconds_max: float,
         wait_seconds_max: float = math.inf,
+        is_together: bool = False,
     ) -> Asked:
         self.asked += 1
+        begin = self.bus.begin_together if is_together else self.bus.begin
 
         async def ask() -> bytes:
             if self.before is not None:
                 await self.before()
-            answer = await self.bus.ask(
+            begun = begin(
                 node_id, message, seconds_max=seconds_max, wait_seconds_max=wait_seconds_max
             )
+            answer = await begun.wait()
             if self.after is not None:
                 await self.after()
             return answer
 
         return Asked(ask)
+
+    def begin_together(
+        self, node_id: int, message: bytes, *, seconds_max: float, wait_seconds_max: float
+    ) -> Asked:
+        return self.begin(
+            node_id,
+            message,
+            seconds_max=seconds_max,
+            wait_seconds_max=wait_seconds_max,
+            is_together=True,
+        )
 
 
 class Keys:
