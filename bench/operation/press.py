@@ -5,15 +5,15 @@ for 5,000 lists and never reads them, or connects and resets without end. Meanwh
 another address call in an open loop. The bounds on connections are the defaults. Limits by rate are
 far away (`rate_limit_factor`), or they would end most of this.
 
-With floods, one address does what costs the server most, each kind alone and then all at once, each
-from an address of its own. All limits are the defaults. Players do all that players do, look at the
-game's leaderboard, which is in use, and read the reference.
+With floods, one address does what costs the server most, each kind alone and then many or all at
+once, each from an address of its own. All limits are the defaults. Players do all that players do,
+look at the game's leaderboard, which is in use, and read the reference.
 
 In the row `beside`, all floods go to another server on the same core. So it says what players would
 notice of the floods if the operating system alone divided the core between them.
 
 `--quick` leaves the connections out, and measures sooner after a flood has begun. `--only` names
-what is to be measured: modes of connections, floods, `nobody`, `all`, `beside`.
+what is to be measured: modes of connections, floods, `nobody`, `most`, `all`, `beside`.
 """
 
 from __future__ import annotations
@@ -77,8 +77,11 @@ FLOODS = {
     "settings": Flood("SETTINGS frames of HTTP/2", 1),
     "streams": Flood("64 streams at once of a path that does not exist, over HTTP/2", 64),
 }
-BESIDE = "beside"
+BESIDE, MOST = "beside", "most"
+LAST = {"settings", "streams"}
+"""Floods that cost little to send: a client needs no request for them."""
 TOGETHER = {
+    MOST: "all of these but the last two at once",
     "all": "all of these at once",
     BESIDE: "the same, but they flood another server on the same core",
 }
@@ -138,6 +141,7 @@ def measure_floods(run: Run) -> str:
         "nobody": [],
         **{each: [each] for each in FLOODS},
         **{each: [*FLOODS] for each in TOGETHER},
+        MOST: [each for each in FLOODS if each not in LAST],
     }.items():
         if not run.wants(name):
             continue
