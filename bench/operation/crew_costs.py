@@ -1,12 +1,13 @@
 """Counts the instructions of an answer of one process, and of two workers together.
 
 If connections move, the worker of its game has each of them after its first call. If they stay,
-each takes players of both workers in turn, so exactly every second call is forwarded. Each worker
-has as many connections as one process alone. With fewer it would have fewer calls in a pass and
-fewer changes in a commit, which is no cost of the cluster. What a connection costs at its beginning
-is left out: there is a short load and a long one, and the difference of the two is told. What
-servers do while nobody calls is counted in a pause and taken off: on a busy machine a load takes
-longer, and would have more of it.
+each takes players of both workers in turn, so exactly every second call is forwarded. That is
+compared with one process whose connections take two players in turn: it has the same load. Each
+worker has as many connections as one process alone. With fewer it would have fewer calls in a pass
+and fewer changes in a commit, which is no cost of the cluster. What a connection costs at its
+beginning is left out: there is a short load and a long one, and the difference of the two is told.
+What servers do while nobody calls is counted in a pause and taken off: on a busy machine a load
+takes longer, and would have more of it.
 
 As in `instructions`, the server is slow, and so are its clocks. Here leases last longer by as much,
 and so does each commit: Postgres waits before it. So a commit has as many changes as otherwise.
@@ -37,13 +38,27 @@ COMMIT_SECONDS: Final = 0.001
 """The time that Postgres takes for a commit, about."""
 SHORT, LONG = 512, 2_048
 """Calls of the two loads, for each worker."""
-ONE, MOVED, FORWARDED = "one process", "two workers", "two, every second forwarded"
-WAYS: Final[Mapping[str, tuple[int, dict[str, str]]]] = {
-    ONE: (1, {}),
-    MOVED: (2, {}),
-    FORWARDED: (2, departures.STAY),
+ONE, ONE_BY_TURNS = "one process", "one process, two players a connection"
+MOVED, FORWARDED = "two workers", "two, every second forwarded"
+
+
+class Way(NamedTuple):
+    """One way to serve."""
+
+    workers: int
+    settings: dict[str, str]
+    players: int
+    """Each connection takes so many in turn."""
+    base: str
+    """The way that it is compared with: it has the same load."""
+
+
+WAYS: Final = {
+    ONE: Way(1, {}, 1, ONE),
+    ONE_BY_TURNS: Way(1, {}, 2, ONE_BY_TURNS),
+    MOVED: Way(2, {}, 1, ONE),
+    FORWARDED: Way(2, departures.STAY, 2, ONE_BY_TURNS),
 }
-"""The number of workers, and settings."""
 GAMES: Final = 2
 """One on each worker."""
 SLOW_POSTGRES: Final = (
@@ -91,7 +106,7 @@ def measure(run: Run, checkouts: Mapping[str, Path]) -> list[str]:
 
 def count_way(run: Run, checkout: Path, way: str) -> Iterator[tuple[str, float]]:
     """Give each call, and the instructions of an answer."""
-    workers, settings = WAYS[way]
+    workers, settings, players, _ = WAYS[way]
     with processes.fresh_folder() as folder, tempfile.TemporaryDirectory() as files:
         with processes.serve(folder, has_all_cores=True, checkout=checkout):
             slow_postgres(processes.database_url(folder))
@@ -99,7 +114,7 @@ def count_way(run: Run, checkout: Path, way: str) -> Iterator[tuple[str, float]]
             pids = [node.pid for node in server.nodes()] or [server.target.pid]
             counts = callgrind.Counts(Path(files), pids)
             callers = answers.enrol_all(run, server, server.games(GAMES), folder)
-            turns = ("-cred-turns", str(workers if way == FORWARDED else 1))
+            turns = ("-cred-turns", str(players))
             for call, arguments in answers.calls(server.target.url):
                 request = [*arguments, *answers.heads(callers), *turns]
                 send = partial(_send, run, server.target, request, workers)
@@ -173,7 +188,7 @@ def report(costs: Costs, checkouts: Sequence[str]) -> list[str]:
     heads += [
         head
         for name in checkouts
-        for head in (f"thousand instructions of an answer, {name}", f"ratio to {ONE}")
+        for head in (f"thousand instructions of an answer, {name}", "ratio to one process")
     ]
     rows = [
         [call, way, *(cell for name in checkouts for cell in _cells(costs, name, call, way))]
@@ -187,13 +202,14 @@ def report(costs: Costs, checkouts: Sequence[str]) -> list[str]:
         "",
         f"{answers.CONNECTIONS} connections for each process that answers, in a closed loop: so a",
         "pass and a commit have as many calls everywhere. All workers are counted together,",
-        "without their parent, Postgres and the kernel. A ratio is that of medians. What a",
-        "connection costs at its beginning is left out, and what a server does while nobody calls.",
+        "without their parent, Postgres and the kernel. A ratio is that of medians, to one process",
+        "with as many players a connection. What a connection costs at its beginning is left out,",
+        "and what a server does while nobody calls.",
     ]
 
 
 def _cells(costs: Costs, name: str, call: str, way: str) -> list[str]:
     """Return the figure of a checkout, and its ratio."""
-    found, base = costs[name, call, way], costs[name, call, ONE]
+    found, base = costs[name, call, way], costs[name, call, WAYS[way].base]
     ratio = statistics.median(found) / statistics.median(base)
     return [spread((cost / 1e3 for cost in found), ",.1f"), f"{ratio:.3f}"]

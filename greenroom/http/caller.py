@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
 from greenroom.actors.world.audit import AuditEntry
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from greenroom.actors.kernel.ref import Ref
     from greenroom.actors.player.messages import PlayerRole
     from greenroom.actors.world.world import World
+    from greenroom.http.request import Notes
 
 
 class Caller(msgspec.Struct, gc=False):
@@ -87,3 +89,33 @@ class AdminCaller(GameCaller, gc=False):
             player_id=player_id,
             details=details or {},
         )
+
+
+def find_tenure(
+    caller: GameCaller, notes: Notes | None, vouched: int
+) -> Tenure | TenureOfSeveral | None:
+    """Return the time for which this node has what a call is about; see `World.find_tenure`.
+
+    It holds for later calls with the same head, too, until it is over. Only of games in one shard:
+    players of others may move from one to another.
+
+    Args:
+        caller: who calls.
+        notes: those of the request.
+        vouched: the caller, if another node has vouched for them; otherwise 0.
+
+    Raises:
+        Moved: this node does not have it.
+    """
+    world = caller.world
+    if notes is not None and (known := notes.tenure) is not None:
+        if not known.is_over and not world.player_index.ledger.spread:
+            return known
+        notes.tenure = None
+    if isinstance(caller, PlayerCaller):
+        found = world.find_tenure(caller.game_id, caller.player_id, lives_here=not vouched)
+    else:
+        found = world.find_tenure(caller.game_id)
+    if notes is not None and isinstance(found, Tenure):
+        notes.tenure = found
+    return found

@@ -23,14 +23,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from greenroom.actors.kernel.errors import Moved, Refused
-from greenroom.actors.kernel.shard_ownership import Tenure, TenureOfSeveral
 from greenroom.actors.plans.refusals import PLAN_REFUSALS, WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import TokenInvalid, is_known, know, vouched_caller
 from greenroom.http.begun_calls import BegunCall, give
 from greenroom.http.bodies import read_query
-from greenroom.http.caller import GameCaller, PlayerCaller
+from greenroom.http.caller import GameCaller, PlayerCaller, find_tenure
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine_format import FORMATS, converter, encode_engine, type_hints
 from greenroom.http.errors import (
@@ -376,7 +375,7 @@ class Dispatcher:
             caller = known.caller  # another call with these notes may have changed them meanwhile
         else:
             caller = await self._authenticate(route, request, answers)
-        tenure = None if world.ownership is None else _tenure_of(world, caller, vouched)
+        tenure = None if world.ownership is None else find_tenure(caller, request.notes, vouched)
         if not vouched:
             if (too_many := self._charge_rate(route, caller, now, units)) is not None:
                 return too_many
@@ -589,10 +588,3 @@ class Dispatcher:
 def _answer_nowhere(route: Route) -> Answer:
     logger.error("%s: an actor has moved, though there is no other node", route.name)
     return internal_server_error()
-
-
-def _tenure_of(world: World, caller: GameCaller, vouched: int) -> Tenure | TenureOfSeveral | None:
-    """Return the time for which this node has what a call is about."""
-    if not isinstance(caller, PlayerCaller):
-        return world.find_tenure(caller.game_id)
-    return world.find_tenure(caller.game_id, caller.player_id, lives_here=not vouched)

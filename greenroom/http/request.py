@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from greenroom.actors.kernel.shard_ownership import Tenure
+
 API_PREFIX: Final = "/api/"
 """How the paths of the endpoint table begin."""
 PAGE_BODY_BYTES_MAX: Final = 64 << 10
@@ -29,7 +31,7 @@ def body_bytes_max_of(path: str, body_bytes_max: int) -> int:
 class Notes:
     """All that requests with one head from one address have in common; see `Request.notes`."""
 
-    __slots__ = ("address_key", "arguments", "away", "known", "route")
+    __slots__ = ("address_key", "arguments", "away", "known", "route", "tenure")
 
     def __init__(self) -> None:
         """Begin with nothing noted."""
@@ -42,6 +44,8 @@ class Notes:
         """The `KnownCaller` of `auth.py` whose tokens it has, None for none."""
         self.away: Any = None
         """The `KnownWay` of `forwarding.py`, None if none of them was answered elsewhere."""
+        self.tenure: Tenure | None = None
+        """The last that counted for one of them."""
 
 
 class Request(msgspec.Struct, gc=False):

@@ -7,7 +7,7 @@ from pathlib import Path
 import callgrind
 import crew_costs
 import pytest
-from crew_costs import FORWARDED, LONG, MOVED, ONE, SHORT, Counted
+from crew_costs import FORWARDED, LONG, MOVED, ONE, ONE_BY_TURNS, SHORT, Counted
 
 
 def test_the_total_of_a_dump_is_read(tmp_path: Path) -> None:
@@ -19,17 +19,20 @@ def test_the_total_of_a_dump_is_read(tmp_path: Path) -> None:
 def test_each_checkout_has_its_ratios_to_its_own_single_process() -> None:
     costs = {
         ("here", "get", ONE): [100_000.0, 102_000.0, 101_000.0],
+        ("here", "get", ONE_BY_TURNS): [104_000.0],
         ("here", "get", MOVED): [111_100.0],
-        ("here", "get", FORWARDED): [202_000.0],
+        ("here", "get", FORWARDED): [208_000.0],
         ("abc", "get", ONE): [200_000.0],
+        ("abc", "get", ONE_BY_TURNS): [200_000.0],
         ("abc", "get", MOVED): [220_000.0],
         ("abc", "get", FORWARDED): [500_000.0],
     }
     rows = [line.strip("| ").split(" | ") for line in crew_costs.report(costs, ["here", "abc"])]
-    assert rows[2:5] == [
+    assert rows[2:6] == [
         ["get", ONE, "101.0 (100.0 to 102.0)", "1.000", "200.0", "1.000"],
+        ["get", ONE_BY_TURNS, "104.0", "1.000", "200.0", "1.000"],
         ["get", MOVED, "111.1", "1.100", "220.0", "1.100"],
-        ["get", FORWARDED, "202.0", "2.000", "500.0", "2.500"],
+        ["get", FORWARDED, "208.0", "2.000", "500.0", "2.500"],
     ]
 
 

@@ -247,6 +247,34 @@ async def test_what_stays_here_counts_though_other_shards_go(arena: Arena, other
     assert not others.calls
 
 
+async def test_a_head_that_comes_again_finds_a_shard_that_went_and_came_back(
+    arena: Arena, others: Others
+) -> None:
+    owned, shard = own(arena)
+    stage, notes = DispatchKit(arena, elsewhere=others), Notes()
+    for _ in range(2):
+        assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+        assert notes.tenure is owned.find_tenure(shard)
+    owned.lose(shard)
+    await stage.answer(*TROUBLE, notes=notes)
+    assert (len(others.calls), notes.tenure) == (1, None)
+    owned.gain(shard, 1)
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+    assert len(others.calls) == 1
+    assert notes.tenure is owned.find_tenure(shard)
+
+
+async def test_a_head_that_comes_again_is_no_proof_where_games_have_several_shards(
+    arena: Arena, others: Others
+) -> None:
+    _, shard = own(arena)
+    stage, notes = DispatchKit(arena, elsewhere=others), Notes()
+    assert (await stage.answer(*TROUBLE, notes=notes)).status == 200
+    arena.world.ledger.spread[arena.game.game_id] = (shard ^ 1, shard ^ 2)
+    await stage.answer(*TROUBLE, notes=notes)
+    assert (len(others.calls), notes.tenure) == (1, None)
+
+
 async def test_a_game_that_has_gone_before_its_call_is_carried_out_is_sent_on(
     arena: Arena, others: Others
 ) -> None:
