@@ -203,7 +203,7 @@ def report(costs: Costs, checkouts: Sequence[str]) -> list[str]:
         f"{answers.CONNECTIONS} connections for each process that answers, in a closed loop: so a",
         "pass and a commit have as many calls everywhere. All workers are counted together,",
         "without their parent, Postgres and the kernel. A ratio is that of medians, to one process",
-        "with as many players a connection. What a connection costs at its beginning is left out,",
+        "with as many players a connection. Left out is what a connection costs at its beginning,",
         "and what a server does while nobody calls.",
     ]
 
