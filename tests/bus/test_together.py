@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
-from bus_kit import SECONDS_MAX, BusHub, Gate, echo, heard_by
+from bus_kit import SECONDS_MAX, BusHub, Gate, UnixHub, echo, heard_by
 from waiting import until
 
 from greenroom.bus import frames
@@ -15,6 +16,7 @@ from greenroom.bus.asks import Ask
 from greenroom.bus.bus import ANSWER_BYTES_MAX, ANSWERING_MAX, ASKS_MAX, Begun, Bus, BusError
 from greenroom.bus.exchange import Exchange
 from greenroom.bus.together import TOGETHER_BYTES_MAX, encode
+from greenroom.bus.unix import UnixBus
 
 MESSAGES = [b"one", b"two", b"three"]
 
@@ -250,6 +252,17 @@ async def test_those_under_way_end_when_their_node_is_gone(hub: BusHub) -> None:
         first.give_up(2)
     assert await outcomes_of(begun) == ["BusLost"] * 3
     assert first.statistics.asks_under_way == 0
+
+
+async def test_answers_go_back_over_the_connection_that_asks_have_come_over(
+    nursery: trio.Nursery, data_dir: Path
+) -> None:
+    first, _ = await start_two(UnixHub(nursery, data_dir))
+    assert isinstance(first, UnixBus)
+    for _ in range(2):
+        assert await outcomes_of(begin_all(first)) == MESSAGES
+        first._ways[2][0].close()
+        await until(lambda: not first.statistics.connections, SECONDS_MAX)
 
 
 async def test_what_is_told_in_a_pass_is_heard_before(hub: BusHub) -> None:
