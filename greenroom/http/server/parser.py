@@ -28,7 +28,7 @@ from httptools import (
 )
 
 from greenroom.http.request import body_bytes_max_of
-from greenroom.http.server.head_cache import Head, KnownHeads
+from greenroom.http.server.head_cache import HEAD_BYTES_MAX, Head, KnownHeads
 from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.network.target import WrongHost, find_host, split_target
 
@@ -391,7 +391,8 @@ class RequestParser:
 
     def _take_over(self, data: bytes, head: Head) -> None:
         """Let the fields say what a head meant that came over another connection."""
-        self._head_before = self._last_head, self.head
+        if len(self._last_head) <= HEAD_BYTES_MAX:  # a larger one would take that much once more
+            self._head_before = self._last_head, self.head
         self._last_head, self.head = data, head
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers = head.headers

@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.http.request import PAGE_BODY_BYTES_MAX
-from greenroom.http.server.head_cache import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
+from greenroom.http.server.head_cache import (
+    HEAD_BYTES_MAX,
+    HEADS_KNOWN_MAX,
+    Head,
+    KnownHeads,
+)
 from greenroom.http.server.parser import (
     HEAD_TOO_LARGE,
     HTTP_2,
@@ -481,6 +486,17 @@ def test_a_head_that_comes_again_is_not_parsed_again_and_means_the_same():
     first = reader.headers
     assert reader.read_next() is REQUEST
     assert reader.headers is first
+
+
+def test_of_the_head_before_the_last_no_more_is_kept_than_of_known_ones():
+    known = KnownHeads()
+    small = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
+    large = b"GET /api/y HTTP/1.1\r\n" + H + b"X-Long: " + b"a" * HEAD_BYTES_MAX + b"\r\n\r\n"
+    parse([small], known)
+    reader = parser(known)
+    reader.receive(small + large + small)
+    assert [reader.read_next() for _ in range(3)] == [REQUEST] * 3
+    assert len(reader._head_before[0]) <= HEAD_BYTES_MAX
 
 
 def test_two_heads_by_turns_are_not_looked_up_again_and_mean_the_same():
