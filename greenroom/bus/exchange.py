@@ -254,8 +254,11 @@ class Exchange(Bus, ABC):
 
     def give_up(self, node_id: int) -> None:
         """See `Bus`."""
-        self._gathered.pop(node_id, None)
-        self._asks.give_up(node_id, BusLost, NobodyThere)
+        gathered, asks = self._gathered.pop(node_id, None), self._asks
+        for number, _, _ in () if gathered is None else gathered.pieces:
+            if number in asks.by_number:
+                asks.by_number[number].is_sent = False  # it has not left, and will not
+        asks.give_up(node_id, BusLost, NobodyThere)
         self._askers = {i: asker for i, asker in self._askers.items() if asker.asks}
 
     @abstractmethod
