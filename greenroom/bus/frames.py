@@ -19,7 +19,7 @@ DROPPED: Final = 6
 NOBODY: Final = 7
 """Nobody takes asks there."""
 ASKS: Final = 8
-"""Several asks; see `together.decode_asks`. The number is that of the first."""
+"""Several asks; see `together.decode_asks`. The number is one of its own: no ask has it."""
 ANSWERS: Final = 9
 """Several answers to such asks; see `together.decode_answers`."""
 

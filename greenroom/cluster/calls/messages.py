@@ -66,7 +66,7 @@ class Forwarded(BusMessage, frozen=True):
     like: Number = 0
     """The number by which to send on calls like this one; see `ForwardLike`."""
     takes_together: bool = False
-    """Such calls may come together; see `Bus.begin`."""
+    """Such calls may come together; see `Bus.begin_together`."""
 
 
 class ForwardLike(BusMessage, frozen=True):
