@@ -244,6 +244,19 @@ def move(pid: int, core: int) -> None:
         os.sched_setaffinity(each, {core})
 
 
+def let_go_first(pid: int) -> bool:
+    """Let a process and its children have their core before all others; return whether that may be.
+
+    0 is the caller's thread. What it begins later goes first, too.
+    """
+    try:
+        for each in (pid, *(children(pid) if pid else ())):
+            os.sched_setscheduler(each, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
+
+
 def children(pid: int) -> list[int]:
     """Return the processes that a process has begun."""
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)

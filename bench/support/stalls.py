@@ -130,6 +130,7 @@ class Watch:
     def _look(self) -> None:
         """Note how late this thread wakes on the players' core."""
         os.sched_setaffinity(0, {processes.OTHER_CORE})  # of this thread alone
+        processes.let_go_first(0)
         while not self._over.is_set():
             due = time.monotonic() + LOOK_SECONDS
             time.sleep(LOOK_SECONDS)
@@ -138,6 +139,7 @@ class Watch:
     def _sync(self) -> None:
         """Note how long it takes to sync a page where the benchmarks' databases lie."""
         os.sched_setaffinity(0, {processes.OTHER_CORE})
+        processes.let_go_first(0)
         with tempfile.TemporaryFile(prefix="greenroom-bench-") as file:
             while not self._over.wait(SYNC_SECONDS):
                 began = time.monotonic()
