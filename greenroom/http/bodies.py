@@ -122,6 +122,13 @@ def _check_bytes(data: bytes) -> None:
         raise TooManyContainers
 
 
+def _check_in_steps(data: bytes) -> Steps[None]:
+    """Do the same as a step of its own: it takes about as long as the one that parses."""
+    yield len(data)
+    _check_bytes(data)
+    yield len(data)
+
+
 def _read_json(data: bytes) -> RawDocument:
     """Return any JSON as it was sent, white space around it aside.
 
@@ -150,6 +157,16 @@ def read_document(data: bytes) -> RawDocument:
         InvalidBody: it is not JSON, not an object, not UTF-8, nests too deep or too often.
     """
     _check_bytes(data)
+    return _read_object(data)
+
+
+def read_document_in_steps(data: bytes) -> Steps[RawDocument]:
+    """Do the same in steps, for large bodies."""
+    yield from _check_in_steps(data)
+    return _read_object(data)
+
+
+def _read_object(data: bytes) -> RawDocument:
     document = _read_json(data)
     if memoryview(document)[0] != _BRACE:
         raise InvalidBody(hint=OBJECT_HINT)
@@ -180,6 +197,14 @@ class MembersDecoder:
         if not data:
             return self._nothing
         _check_bytes(data)
+        return self._decode_checked(data)
+
+    def decode_in_steps(self, data: bytes) -> Steps[msgspec.Struct]:
+        """Do the same in steps, for large bodies."""
+        yield from _check_in_steps(data)
+        return self._decode_checked(data)
+
+    def _decode_checked(self, data: bytes) -> msgspec.Struct:
         try:
             members = self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -488,8 +513,11 @@ class BodyDecoder(Generic[BodyT]):
 
     def decode_in_steps(self, data: bytes) -> Steps[BodyT]:
         """Do the same in steps, for large bodies."""
-        yield len(data)
-        members = self._members.decode(data)
+        if len(data) < LARGE_BYTES:
+            yield len(data)
+            members = self._members.decode(data)
+        else:
+            members = yield from self._members.decode_in_steps(data)
         if self._whole is not None and data and not any(map(_is_given, astuple(members))):
             whole = RawDocument(data.strip(_JSON_SPACE))
             members = replace(members, **{self._whole: whole})

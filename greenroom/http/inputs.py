@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from greenroom.http.bodies import BodyDecoder, read_document, read_nothing
+from greenroom.http.bodies import (
+    BodyDecoder,
+    read_document,
+    read_document_in_steps,
+    read_nothing,
+)
 from greenroom.http.request import Request
 from greenroom.http.steps import Steps
 from greenroom.http.table import Endpoint
@@ -28,7 +33,9 @@ def make_readers(endpoint: Endpoint) -> tuple[Read, ReadInSteps]:
     if endpoint.body is None or endpoint.document_body:
         is_get = endpoint.method == "GET"
         nothing: Read = (lambda _request, _query: ()) if is_get else _read_nothing
-        return _also_in_steps(_read_document if endpoint.document_body else nothing)
+        if endpoint.document_body:
+            return _read_document, _read_document_in_steps
+        return _also_in_steps(nothing)
     decoder = BodyDecoder(endpoint.body)
 
     def read_in_steps(request: Request, _: Query) -> Steps[tuple[Any, ...]]:
@@ -47,6 +54,10 @@ def _also_in_steps(read: Read) -> tuple[Read, ReadInSteps]:
 
 def _read_document(request: Request, _: Query) -> tuple[Any, ...]:
     return (read_document(request.body),)
+
+
+def _read_document_in_steps(request: Request, _: Query) -> Steps[tuple[Any, ...]]:
+    return ((yield from read_document_in_steps(request.body)),)
 
 
 def _read_nothing(request: Request, _: Query) -> tuple[Any, ...]:

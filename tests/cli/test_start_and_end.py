@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import select
 import shlex
 import signal
@@ -16,6 +17,7 @@ import pytest
 from server_kit import ServerProcess
 
 from greenroom import __version__
+from greenroom.cli.serve import DESCRIPTORS_RESERVED
 
 SECONDS_MAX = 60.0
 pytestmark = pytest.mark.usefixtures("cold_starts")
@@ -25,6 +27,17 @@ def greenroom(*arguments: str, **environment: str) -> subprocess.CompletedProces
     given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
     line = [sys.executable, "-m", "greenroom", *arguments]
     return subprocess.run(line, env=given, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="not Linux")
+def test_the_table_of_open_files_is_large_before_there_are_threads() -> None:
+    look = "print(*[line.split()[1] for line in open('/proc/self/status') if 'FDSize' in line])"
+    reserve = "from greenroom.cli import serve; serve._reserve_descriptors()"
+    line = [sys.executable, "-c", f"{look}; {reserve}; {look}"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert before < 1_024 <= min(soft, DESCRIPTORS_RESERVED) <= after
 
 
 def test_the_first_start_prints_keys_and_a_line_that_registers_a_player_on_a_terminal(

@@ -22,9 +22,12 @@ from greenroom.http.bodies import (
     MembersDecoder,
     body_fields,
     read_document,
+    read_document_in_steps,
     read_nothing,
     read_query,
 )
+from greenroom.http.steps import Steps
+from greenroom.network.pieces import LARGE_BYTES
 
 
 class Everything(Body, kw_only=True):
@@ -461,3 +464,31 @@ def test_any_object_is_read_into_the_right_types_or_refused(value: dict[str, Any
         assert type(body.is_open) is bool
         assert all(type(entry) is int for entry in body.ids or [])
         assert all(type(entry) is str for entry in body.names or [])
+
+
+def read_rules_in_steps(data: bytes) -> Steps[Any]:
+    return EVERYTHING.decode_in_steps(data)
+
+
+@pytest.mark.parametrize("read", [read_rules_in_steps, read_document_in_steps])
+def test_a_large_body_is_checked_and_parsed_in_steps_of_their_own(
+    read: Callable[[bytes], Steps[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def note(name: str) -> Callable[[bytes], bool]:
+        def look(_: bytes) -> bool:
+            done.append(name)
+            return False
+
+        return look
+
+    monkeypatch.setattr("greenroom.http.bodies.holds_too_many", note("check"))
+    monkeypatch.setattr("greenroom.http.bodies.nests_too_deep", note("parse"))
+    data = b'{"rules":{"text":"%b"}}' % (b"x" * LARGE_BYTES)
+    steps, before = read(data), list[list[str]]()
+    for size in steps:
+        assert size > LARGE_BYTES - 100
+        before.append([*done])
+    assert before[:2] == [[], ["check"]]
+    assert done == ["check", "parse"]

@@ -17,6 +17,7 @@ Reading is charged to the address that asked and to the game (`charges.py`).
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -64,6 +65,8 @@ PAGE_PLAYERS_FIRST, PAGE_PLAYERS_MAX = 16, 500
 CHUNK_BYTES = 64 << 10
 """How much is worked through before others have their turn, about a third of a millisecond where
 documents are as bad as can be."""
+CHUNK_SECONDS_MAX = 0.001
+"""How long is worked at most, likewise: keys of many fields take longer."""
 FREED_AT_ONCE = 1_000
 """Places of dropped indexes that are freed before others have their turn, in about a
 millisecond. All places of a large index would hold up everybody."""
@@ -466,15 +469,16 @@ class Leaderboards:
 
     async def _put_in(self, build: Build, index: Index, page: Sequence[Row]) -> None:
         """Put a page into an index, others having their turns in between, and charge it."""
-        done_bytes, page_bytes = 0, _QUERY_BYTES
+        done_bytes, page_bytes, began = 0, _QUERY_BYTES, time.perf_counter()
         for player_id, document, stats in page:
             keys = await _read_in_turns(index.readers, document, stats)
             self._boards.fill(index, player_id, keys)
             done_bytes += _ROW_BYTES + len(document)
-            if done_bytes > CHUNK_BYTES:
+            if done_bytes > CHUNK_BYTES or time.perf_counter() - began > CHUNK_SECONDS_MAX:
                 page_bytes += done_bytes
                 done_bytes = 0
                 await trio.lowlevel.checkpoint()
+                began = time.perf_counter()
         now = trio.current_time()
         if self._charges is not None and not build.is_declared:
             self._charges.pay(index.game_id, build.address, now, page_bytes + done_bytes)

@@ -316,3 +316,25 @@ async def test_a_build_goes_on_behind_a_page_that_its_documents_have_cut(arena: 
 
     assert (await rank(arena, "score")).total == 49
     assert arena.memory.reads.count("load_documents_page") > 2
+
+
+async def test_a_build_lets_others_have_their_turn_by_time(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+):
+    others = Counter[str]()
+
+    async def count(name: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns, name)
+            await rank(arena, name)
+            nursery.cancel_scope.cancel()
+
+    async def take_turns(name: str) -> None:
+        while True:
+            others[name] += 1
+            await trio.lowlevel.checkpoint()
+
+    await count("slow")
+    monkeypatch.setattr("greenroom.actors.world.leaderboards.CHUNK_SECONDS_MAX", 0.0)
+    await count("slower")
+    assert others["slower"] - others["slow"] >= 35, "40 players, each a turn"
