@@ -19,7 +19,11 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
-from greenroom.behaviour.plain_values import has_large_integer, has_many_extremes
+from greenroom.behaviour.plain_values import (
+    TOO_MANY_EXTREMES,
+    has_large_integer,
+    has_many_extremes,
+)
 from greenroom.behaviour.spelling import describe_unknown, listed, quoted
 
 Kind = Literal["action", "update", "message"]
@@ -94,7 +98,7 @@ class TypedHandler:
         if has_large_integer(data):  # no state could keep it, which would count as a mistake there
             raise Refused(f"Invalid data for {self._name}: an integer is beyond 64 bits")
         if has_many_extremes(data):
-            raise Refused(f"Invalid data for {self._name}: too many numbers like 1e100")
+            raise Refused(f"Invalid data for {self._name}: {TOO_MANY_EXTREMES}")
         try:
             return (self._decode(data),)
         except msgspec.ValidationError as error:

@@ -402,8 +402,8 @@ class Field(msgspec.Struct, frozen=True):
         """
         yield len(memoryview(raw))
         try:
-            text = _value.decode(raw)
-        except msgspec.MsgspecError:
+            text = _scalar(raw)
+        except _Unfit:
             text = 0
         if text is None or text == "":
             return None

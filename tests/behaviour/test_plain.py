@@ -13,13 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, message
+from greenroom.behaviour import Forward, Member, Message, Refused, Room, RoomBehaviour, message
 from greenroom.behaviour.plain_values import (
+    COST_MAX,
+    EXPONENTS_MAX,
     EXTREMES_MAX,
     INTEGER_MAX,
     INTEGER_MIN,
     has_large_integer,
+    has_many_extremes,
     plain,
+    plain_sent,
 )
 from greenroom.testing import RoomHarness
 
@@ -136,3 +140,61 @@ def test_a_typed_handler_takes_some_extreme_numbers_and_refuses_very_many():
         room.say(ada, "add", {"values": msgspec.Raw(bytes(extreme)[:-1] + b",-1e-300]")})
     room.say(ada, "add", {"values": msgspec.Raw(b"[%b]" % b",".join([b"1.5e-7"] * 1_000))})
     assert room.state.number == 1_000
+
+
+@pytest.mark.parametrize("beside", [b"1", b"0.00012345678901234567890"], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("number", "count_max"),
+    [
+        (b"1e23", COST_MAX - 1),
+        (b"1E+308", COST_MAX // 6),
+        (b"5e-0324", COST_MAX // 6),
+        (b"1.25", 60_000),
+    ],
+)
+def test_what_a_client_sends_has_so_many_numbers_that_take_long(
+    number: bytes, count_max: int, beside: bytes
+):
+    def numbers(count: int) -> bytes:
+        return b"[%b,%b]" % (beside, b",".join([number] * count))
+
+    allowed = min(count_max, 2_000) if b"." in number else count_max
+    assert plain_sent(numbers(allowed - 1)) == plain(numbers(allowed - 1))
+    if b"." not in number:
+        with pytest.raises(Refused, match="The data has too many numbers like 1e100"):
+            plain_sent(numbers(count_max + 2))
+
+
+class Listening(RoomBehaviour[Seen]):
+    """Has a say in whatever is sent."""
+
+    def on_message(self, room: Room[Seen], by: Member, message: Message) -> Forward:
+        room.state.number += 1
+        return Forward()
+
+
+def test_a_room_takes_no_data_with_too_many_numbers_that_take_long():
+    many = msgspec.Raw(b"[%b]" % b",".join(b"%de300" % number for number in range(1_000)))
+    text = "The data has too many numbers like 1e100"
+    with pytest.raises(Refused, match=text):
+        RoomHarness(Listening, rules={"many": many}).join("Ada")
+    with pytest.raises(Refused, match=text):
+        RoomHarness(Listening).join("Ada", data={"many": many})
+    room = RoomHarness(Listening)
+    ada = room.join("Ada")
+    with pytest.raises(Refused, match=text):
+        room.join("Bob", data={"many": many})
+    with pytest.raises(Refused, match=text):
+        room.say(ada, "see", {"many": many})
+    assert room.state.number == 0
+    room.say(ada, "see", {"many": [1e300, 1e23]})
+    assert room.state.number == 1
+
+
+def test_a_typed_handler_takes_many_exponents_and_refuses_very_many():
+    def numbers(count: int) -> bytes:
+        return b'{"values":[%b]}' % b",".join([b"1e23"] * count)
+
+    assert not has_many_extremes(numbers(EXPONENTS_MAX))
+    assert has_many_extremes(numbers(EXPONENTS_MAX + 1))
+    assert not has_many_extremes(b'{"text":"%b"}' % (b"0e000" * 10_000)), "that is text"

@@ -492,3 +492,20 @@ def test_a_large_body_is_checked_and_parsed_in_steps_of_their_own(
         before.append([*done])
     assert before[:2] == [[], ["check"]]
     assert done == ["check", "parse"]
+
+
+@pytest.mark.parametrize("value", [b"[1e308,1e308]", b'{"a":1e308}', b"1e308", b"true"])
+def test_only_a_string_is_decoded_where_a_document_as_a_string_is_wanted(
+    value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[bytes] = []
+
+    class Decoder:
+        def decode(self, raw: RawDocument) -> object:
+            decoded.append(bytes(raw))
+            return msgspec.json.decode(raw)
+
+    monkeypatch.setattr("greenroom.http.bodies._value", Decoder())
+    with pytest.raises(InvalidBody, match="rules_json must be a string"):
+        EVERYTHING.decode(b'{"rules_json":%b}' % value)
+    assert decoded == [value][: value[:1] not in b"[{"], "170,000 such numbers take seconds"

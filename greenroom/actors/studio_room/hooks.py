@@ -31,9 +31,9 @@ from greenroom.actors.room.rules.events import (
     RoomEnded,
     RoomEvent,
 )
+from greenroom.actors.studio_room import input_rules
 from greenroom.actors.studio_room.turn import Turn
 from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBehaviour
-from greenroom.behaviour.plain_values import plain
 
 
 def open_room(turn: Turn) -> None:
@@ -101,7 +101,7 @@ def join(turn: Turn, event: MemberJoined) -> None:
     Raises:
         RefusedByBehaviour, BehaviourFailed: they may not.
     """
-    data = plain(event.player_data)
+    data = input_rules.decode(event.player_data)
     joining = Joining(player_id=event.player_id, player_name=event.player_name, player_data=data)
     turn.ask("can_join", joining, payload=data)
     member = Member(

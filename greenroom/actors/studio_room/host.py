@@ -19,7 +19,7 @@ from greenroom.actors.studio_room.refusals import BehaviourFailed, RefusedByBeha
 from greenroom.actors.studio_room.roster import Roster
 from greenroom.behaviour import BehaviourBug, Refused, stats
 from greenroom.behaviour.effects import ChangeStat, RoomOrder
-from greenroom.behaviour.plain_values import plain
+from greenroom.behaviour.plain_values import plain, plain_sent
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.stats import Number
@@ -86,6 +86,8 @@ class BehaviourHost:
             RefusedByBehaviour, BehaviourFailed: there is to be no such room.
         """
         try:
+            for seat in room.members.values():
+                plain_sent(seat.player_data)  # the roster reads it
             return cls(room, studio)
         except Refused as refused:
             raise RefusedByBehaviour(str(refused)) from None
@@ -96,7 +98,8 @@ class BehaviourHost:
     def _make_runner(self, saved: bytes | None) -> Runner[Any]:
         room, studio = self.room, self._studio
         assert room.behaviour is not None
-        facts = RoomFacts(room_id=room.room_id, game_id=room.game_id, rules=plain(room.rules))
+        rules = plain_sent(room.rules) if saved is None else plain(room.rules)
+        facts = RoomFacts(room_id=room.room_id, game_id=room.game_id, rules=rules)
         behaviour = studio.make(room.behaviour)
         runner: Runner[Any]
         if saved is None:

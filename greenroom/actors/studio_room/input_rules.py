@@ -37,13 +37,14 @@ from greenroom.behaviour import (
     Fail,
     Forward,
     Message,
+    Refused,
     Replace,
     Update,
 )
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour, shown
 from greenroom.behaviour.handlers import Kind, TypedHandler, describe_undeclared
-from greenroom.behaviour.plain_values import plain
+from greenroom.behaviour.plain_values import plain_sent
 from greenroom.contract.allowed_values import ActionStatus
 
 _HOOKS: Final[dict[Kind, str]] = {
@@ -117,7 +118,7 @@ def judge(
     by = runner.room.members[sender_id]
     handler = runner.behaviour.handlers.get((kind, name))
     if handler is None:
-        sent = _SENT[kind](name, _decode(data), target_ids)
+        sent = _SENT[kind](name, decode(data), target_ids)
         return turn.ask(_HOOKS[kind], by, sent, payload=sent)
     arguments = turn.read(handler, data)
     verdict = turn.ask(handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler)
@@ -143,10 +144,12 @@ def _check_size(turn: Turn, data: bytes) -> None:
         raise RefusedByBehaviour(f"The data must be at most {bytes_max} bytes in this room")
 
 
-def _decode(data: bytes) -> Any:
+def decode(data: bytes) -> Any:
     """Return what was sent as plain values; raises RefusedByBehaviour where that cannot be."""
     try:
-        return plain(data)
+        return plain_sent(data)
+    except Refused as refused:
+        raise RefusedByBehaviour(str(refused)) from None
     except RecursionError:
         raise RefusedByBehaviour(TOO_DEEP) from None
 

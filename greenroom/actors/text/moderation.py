@@ -21,6 +21,7 @@ from greenroom.actors.text.lexicon import (
     LexiconEntry,
     lexicon,
 )
+from greenroom.actors.text.nesting import read_without_fractions
 from greenroom.contract.allowed_values import CENSORED_CHARACTERS_MAX
 
 PASSES_MAX: Final = 3
@@ -166,7 +167,7 @@ def read_languages(document: bytes) -> tuple[tuple[str, ...], list[str]]:
     """
     try:
         written = msgspec.json.decode(document, type=dict[str, msgspec.Raw]).get("moderation")
-        value = None if written is None else msgspec.json.decode(written)
+        value = None if written is None else read_without_fractions(written)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return DEFAULT_LANGUAGES, ["moderation cannot be read"]
     if value is None:

@@ -27,6 +27,7 @@ import msgspec
 import regex
 
 from greenroom.actors.text.moderation import Moderator, moderator
+from greenroom.actors.text.nesting import read_without_fractions
 from greenroom.actors.text.refusals import NameRefused
 from greenroom.contract.allowed_values import TITLE_CHARACTERS_MAX
 
@@ -168,7 +169,7 @@ def read_name_rules(document: bytes, field: str) -> tuple[NameRules, list[str]]:
         written = msgspec.json.decode(document, type=dict[str, msgspec.Raw]).get(field)
         if written is None:
             return FREE, []
-        values = msgspec.json.decode(written)
+        values = read_without_fractions(written)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return FREE, [f"{field} cannot be read"]
     if values is None:

@@ -21,6 +21,7 @@ from greenroom.actors.plans.refusals import (
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 from greenroom.actors.player.refusals import PlayerNotFound, TooManyStats
 from greenroom.behaviour.errors import BadStat
+from greenroom.behaviour.plain_values import TOO_MANY_EXTREMES, has_many_extremes
 from greenroom.behaviour.stats import (
     OPERATIONS,
     Number,
@@ -54,7 +55,7 @@ _TOKEN_MISSING: Final = "Game player token is required"
 _ADMIN_INVALID: Final = "Invalid API token or private token"
 _REQUEST_ID: Final = re.compile(REQUEST_ID_PATTERN)
 _CHANGES_BYTES_MAX: Final = 8 << 10
-"""Room for dozens of changes with their conditions. A number may take 20 µs to read."""
+"""Room for dozens of changes with their conditions."""
 _decode_changes: Final = msgspec.json.Decoder(dict[str, StatChangeFields]).decode
 
 
@@ -176,6 +177,8 @@ def _read_changes(changes: RawDocument | None) -> dict[str, StatChangeFields]:
         return {}
     if len(memoryview(changes)) > _CHANGES_BYTES_MAX:
         raise StatRefused(f"changes must have at most {_CHANGES_BYTES_MAX} bytes")
+    if has_many_extremes(bytes(changes)):
+        raise StatRefused(f"changes have {TOO_MANY_EXTREMES}")
     try:
         return _decode_changes(changes)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -122,6 +122,10 @@ def test_a_request_counts_once(declared: Api):
         ({"wins": {"set": 1, "if_equals": 1, "of": "wnis"}}, 'did you mean "wins"?'),
         ([], "changes must be an object"),
         ({f"{n}": {"set": 1} for n in range(500)}, "changes must have at most 8192 bytes"),
+        (
+            {f"{n}": {"set": 1e308} for n in range(65)},
+            "changes have too many numbers like 1e100",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_whole(declared: Api, changes: object, told: str):
