@@ -35,6 +35,7 @@ from greenroom.bus.bus import (
     MessageTooLong,
     NobodyThere,
     OffBus,
+    Packing,
     TooBusy,
 )
 from greenroom.bus.task_pool import TaskPool
@@ -88,7 +89,7 @@ class Exchange(Bus, ABC):
         """Returns trio's time; once the bus runs, by fewer steps."""
         self._pool: TaskPool | None = None
         """Runs handlers; `None` while the bus does not run."""
-        self._answering: Answering | None = None
+        self._answering: tuple[Answering, Packing] | None = None
         self._hearing: Hearing | None = None
 
     @property
@@ -111,9 +112,9 @@ class Exchange(Bus, ABC):
         counts.connections = len(self._list_links())
         return counts
 
-    def answer_with(self, handler: Answering) -> None:
+    def answer_with(self, handler: Answering, pack: Packing = bytes) -> None:
         """See `Bus`."""
-        self._answering = handler
+        self._answering = handler, pack
 
     def hear_with(self, handler: Hearing) -> None:
         """See `Bus`."""
@@ -371,14 +372,14 @@ class Exchange(Bus, ABC):
 
     def _find_answer_way(self, sender: int, back: BusLink) -> AnswerWay | None:
         """Return the way for answers to a node; None if nothing is answered."""
-        asker, handler = self._askers.get(sender), self._answering
-        if handler is None:
+        asker, answering = self._askers.get(sender), self._answering
+        if answering is None:
             return None
         if asker is None:
             asker = self._askers[sender] = Asker(sender)
         way = asker.way
-        if way is None or way.link is not back or way.handler is not handler:
-            way = asker.way = AnswerWay(asker, handler, back, self._run_first, self._counts)
+        if way is None or way.link is not back or way.answering is not answering:
+            way = asker.way = AnswerWay(asker, answering, back, self._run_first, self._counts)
         return way
 
     def _take_asks(

@@ -21,7 +21,7 @@ class Finisher(Protocol):
         ...
 
 
-class BegunCall(msgspec.Struct, eq=False):
+class BegunCall(msgspec.Struct, eq=False, gc=False):
     """A call that the dispatcher has sent on like one before; `BegunAnswer`."""
 
     request: Request
