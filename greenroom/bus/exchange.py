@@ -322,6 +322,9 @@ class Exchange(Bus, ABC):
                 self._counts.truncated += 1
                 continue
             kind, number, milliseconds = frames.read_head(frame)
+            if kind >= frames.ASKS:
+                self._take_several(sender, kind, memoryview(frame)[frames.HEAD_BYTES :], now, back)
+                continue
             message = frame[frames.HEAD_BYTES :]
             if kind == frames.ASK:
                 alone = ((number, milliseconds, message),)
@@ -333,25 +336,21 @@ class Exchange(Bus, ABC):
             elif kind in _REFUSALS:
                 self._refuse(sender, number, *_REFUSALS[kind])
             else:
-                try:
-                    self._take_several(sender, kind, message, now, back)
-                except msgspec.MsgspecError:
-                    self._counts.truncated += 1
+                self._counts.truncated += 1
 
     def _take_several(
-        self, sender: int, kind: int, packed: bytes, now: float, back: BusLink
+        self, sender: int, kind: int, packed: memoryview, now: float, back: BusLink
     ) -> None:
-        """Hand on asks that have left together, or answers to such.
-
-        Raises:
-            msgspec.MsgspecError: it is neither, or its end is missing.
-        """
-        if kind == frames.ANSWERS:
-            self._end_asks(sender, decode_answers(packed))
-        elif kind == frames.ASKS:
-            self._take_asks(sender, decode_asks(packed), now, back, are_together=True)
-        else:
-            raise msgspec.DecodeError(f"frames of kind {kind} are not known")
+        """Hand on asks that have left together, or answers to such, unless the end is missing."""
+        try:
+            if kind == frames.ANSWERS:
+                self._end_asks(sender, decode_answers(packed))
+            elif kind == frames.ASKS:
+                self._take_asks(sender, decode_asks(packed), now, back, are_together=True)
+            else:
+                self._counts.truncated += 1  # frames of that kind are not known
+        except msgspec.MsgspecError:
+            self._counts.truncated += 1
 
     def _refuse(self, sender: int, number: int, error: type[BusError], text: str) -> None:
         """End an ask that a node has not answered, or all of one frame."""

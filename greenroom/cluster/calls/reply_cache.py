@@ -56,7 +56,7 @@ class _Answer(msgspec.Struct, gc=False):
 class _Sender:
     """The changes of one node."""
 
-    __slots__ = ("forgotten", "held_bytes", "kept", "under_way", "used_at")
+    __slots__ = ("forgotten", "held_bytes", "kept", "newest", "under_way", "used_at")
 
     def __init__(self) -> None:
         self.under_way: dict[int, _Answer] = {}
@@ -64,6 +64,8 @@ class _Sender:
         self.held_bytes = 0
         self.forgotten = 0
         """The highest number whose answer has been forgotten."""
+        self.newest = 0
+        """The highest number that has come. Higher ones are new: a sender counts up."""
         self.used_at = 0.0
 
     def find(self, number: int) -> _Answer | None:
@@ -128,8 +130,9 @@ class ReplyCache:
         sender, number = self._senders.get(sender_id), call.number
         if sender is None:
             sender = self._senders[sender_id] = _Sender()
-        found = sender.find(number)
-        if found is not None:
+        if number > sender.newest:
+            sender.newest = number
+        elif (found := sender.find(number)) is not None:
             self.repeated += 1
             return await found.wait() or self._lost
         answer = sender.under_way[number] = _Answer()
@@ -154,13 +157,13 @@ class ReplyCache:
 
     def _keep(self, sender: _Sender, number: int, answer: _Answer) -> None:
         """Keep an answer, also one that was never made; drop others if there is no room."""
+        reply = answer.reply
+        size = ANSWER_BYTES + (len(reply.body) if isinstance(reply, Forwarded) else 0)
         answer.kept_at = sender.used_at = trio.current_time()
-        answer.size = ANSWER_BYTES
-        if isinstance(answer.reply, Forwarded):
-            answer.size += len(answer.reply.body)
+        answer.size = size
         sender.kept[number] = answer
-        sender.held_bytes += answer.size
-        self.held_bytes += answer.size
+        sender.held_bytes += size
+        self.held_bytes += size
         while self.held_bytes > self._bytes_max:
             most = max(self._senders.values(), key=lambda each: each.held_bytes)
             self.held_bytes -= most.forget_oldest()
