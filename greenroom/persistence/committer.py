@@ -428,8 +428,7 @@ class Committer:
         started = trio.current_time()
         parts = [batch.entries]
         while parts:
-            part = self._keep_valid(parts.pop(), batch)
-            if not part:
+            if not (part := self._keep_valid(parts.pop(), batch)):
                 continue
             events = [event for entry in part for event in entry.events]
             try:

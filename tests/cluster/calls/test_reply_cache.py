@@ -53,6 +53,13 @@ async def test_numbers_and_senders_are_told_apart() -> None:
     assert work.times == 3
 
 
+async def test_a_change_that_comes_behind_later_ones_is_carried_out_once() -> None:
+    cache, work = ReplyCache(LOST), Work()
+    for number in (2, 1, 1, 2, 3):
+        await cache.carry_out_once(1, change(number), work)
+    assert (work.times, cache.repeated) == (3, 2)
+
+
 async def test_whoever_comes_while_it_is_carried_out_joins_in(nursery: trio.Nursery) -> None:
     cache, work, answers = ReplyCache(LOST), Work(), []
     work.gate = trio.Event()
