@@ -44,6 +44,7 @@ from greenroom.config import Settings
 from greenroom.http.platforms.steam import Steam
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.nodes.identity import NodeIdentity
+from greenroom.persistence.nodes.session import boot_seconds
 from greenroom.persistence.operators.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -134,7 +135,7 @@ class ActorSystem:
         is_alone = identity is None
         self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
         own = None if is_alone else self.storage.session.shards
-        clock = SystemClock() if is_alone else SharedClock(self.storage.session.read_calendar)
+        clock = SystemClock() if is_alone else SharedClock(self.storage.session, boot_seconds)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock, own)

@@ -12,6 +12,7 @@ from greenroom.bus.bus import (
     Answering,
     BusStatistics,
     MessageTooLong,
+    Packing,
 )
 from greenroom.bus.task_pool import Job
 from greenroom.bus.timeouts import Slot
@@ -38,12 +39,12 @@ class Asker:
 class AnswerWay:
     """All that the answers to a node's asks have in common that have come over one connection."""
 
-    __slots__ = ("asker", "counts", "gathered", "handler", "link")
+    __slots__ = ("answering", "asker", "counts", "gathered", "handler", "link", "pack")
 
     def __init__(
         self,
         asker: Asker,
-        handler: Answering,
+        answering: tuple[Answering, Packing],
         link: BusLink,
         run_first: RunFirst,
         counts: BusStatistics,
@@ -52,13 +53,14 @@ class AnswerWay:
 
         Args:
             asker: who asks.
-            handler: makes the answers.
+            answering: makes the answers; see `Bus.answer_with`.
             link: the way for answers.
             run_first: sends those as the pass ends that leave together.
             counts: what becomes of them is counted here.
         """
         self.asker = asker
-        self.handler = handler
+        self.answering = answering
+        self.handler, self.pack = answering
         self.link = link
         self.counts = counts
         self.gathered = GatheredAnswers(asker.node_id, link, run_first, counts)
@@ -104,7 +106,7 @@ class AnswerJob(Job):
         way, number = self._way, self._number
         node_id = way.asker.node_id
         try:
-            message = await way.handler(node_id, self._message)
+            message = way.pack(await way.handler(node_id, self._message))
             if len(message) > MESSAGE_BYTES_MAX:
                 raise MessageTooLong(f"an answer has {len(message)} bytes")
         except Exception:

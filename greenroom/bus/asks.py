@@ -120,8 +120,8 @@ class Ask(msgspec.Struct, eq=False):
             return
         self.is_over = True
         self.answer = answer
-        if self.slot is not None:
-            self.slot.discard(self)
+        if (slot := self.slot) is not None:
+            slot.discard(self)
         if self.unsent is not None:
             self.unsent.end()
         book = self.book
@@ -133,8 +133,7 @@ class Ask(msgspec.Struct, eq=False):
                 book.counts.asks_refused += 1
             else:
                 book.counts.asks_failed += 1
-        task = self.task
-        if task is not None:
+        if (task := self.task) is not None:
             self.task = None
             trio.lowlevel.reschedule(task)
         elif (then := self.then) is not None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import trio
@@ -50,8 +50,10 @@ ASK_SECONDS_MAX: Final = 3_600.0
 UNSENT_SECONDS_MAX: Final = 1.0
 """How long an ask waits at most to be sent, while this node has no connection."""
 
-Answering = Callable[[int, bytes], Awaitable[bytes]]
-"""Takes the node that asks and its message, and returns the answer."""
+Answering = Callable[[int, bytes], Awaitable[Any]]
+"""Takes the node that asks and its message, and returns the answer, which is packed then."""
+Packing = Callable[[Any], bytes]
+"""Takes an answer, and returns it as it is sent."""
 Hearing = Callable[[int, bytes], None]
 """Takes the node that tells and its message. It must not block."""
 
@@ -288,12 +290,13 @@ class Bus(Protocol):
         """
         ...
 
-    def answer_with(self, handler: Answering) -> None:
+    def answer_with(self, handler: Answering, pack: Packing = bytes) -> None:
         """Set what answers asks; before this, whoever asks gets `NobodyThere`.
 
         Args:
             handler: runs in a task for each ask. It is cancelled when the asker's time is over, and
                 when the bus stops. If it raises, the log says so and the asker gets `AnswerFailed`.
+            pack: packs what it answers; without it, that is bytes. If it raises, likewise.
         """
         ...
 

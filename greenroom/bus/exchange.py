@@ -35,6 +35,7 @@ from greenroom.bus.bus import (
     MessageTooLong,
     NobodyThere,
     OffBus,
+    Packing,
     TooBusy,
 )
 from greenroom.bus.task_pool import TaskPool
@@ -88,7 +89,7 @@ class Exchange(Bus, ABC):
         """Returns trio's time; once the bus runs, by fewer steps."""
         self._pool: TaskPool | None = None
         """Runs handlers; `None` while the bus does not run."""
-        self._answering: Answering | None = None
+        self._answering: tuple[Answering, Packing] | None = None
         self._hearing: Hearing | None = None
 
     @property
@@ -111,9 +112,9 @@ class Exchange(Bus, ABC):
         counts.connections = len(self._list_links())
         return counts
 
-    def answer_with(self, handler: Answering) -> None:
+    def answer_with(self, handler: Answering, pack: Packing = bytes) -> None:
         """See `Bus`."""
-        self._answering = handler
+        self._answering = handler, pack
 
     def hear_with(self, handler: Hearing) -> None:
         """See `Bus`."""
@@ -321,6 +322,9 @@ class Exchange(Bus, ABC):
                 self._counts.truncated += 1
                 continue
             kind, number, milliseconds = frames.read_head(frame)
+            if kind >= frames.ASKS:
+                self._take_several(sender, kind, memoryview(frame)[frames.HEAD_BYTES :], now, back)
+                continue
             message = frame[frames.HEAD_BYTES :]
             if kind == frames.ASK:
                 alone = ((number, milliseconds, message),)
@@ -332,25 +336,21 @@ class Exchange(Bus, ABC):
             elif kind in _REFUSALS:
                 self._refuse(sender, number, *_REFUSALS[kind])
             else:
-                try:
-                    self._take_several(sender, kind, message, now, back)
-                except msgspec.MsgspecError:
-                    self._counts.truncated += 1
+                self._counts.truncated += 1
 
     def _take_several(
-        self, sender: int, kind: int, packed: bytes, now: float, back: BusLink
+        self, sender: int, kind: int, packed: memoryview, now: float, back: BusLink
     ) -> None:
-        """Hand on asks that have left together, or answers to such.
-
-        Raises:
-            msgspec.MsgspecError: it is neither, or its end is missing.
-        """
-        if kind == frames.ANSWERS:
-            self._end_asks(sender, decode_answers(packed))
-        elif kind == frames.ASKS:
-            self._take_asks(sender, decode_asks(packed), now, back, are_together=True)
-        else:
-            raise msgspec.DecodeError(f"frames of kind {kind} are not known")
+        """Hand on asks that have left together, or answers to such, unless the end is missing."""
+        try:
+            if kind == frames.ANSWERS:
+                self._end_asks(sender, decode_answers(packed))
+            elif kind == frames.ASKS:
+                self._take_asks(sender, decode_asks(packed), now, back, are_together=True)
+            else:
+                self._counts.truncated += 1  # frames of that kind are not known
+        except msgspec.MsgspecError:
+            self._counts.truncated += 1
 
     def _refuse(self, sender: int, number: int, error: type[BusError], text: str) -> None:
         """End an ask that a node has not answered, or all of one frame."""
@@ -371,14 +371,14 @@ class Exchange(Bus, ABC):
 
     def _find_answer_way(self, sender: int, back: BusLink) -> AnswerWay | None:
         """Return the way for answers to a node; None if nothing is answered."""
-        asker, handler = self._askers.get(sender), self._answering
-        if handler is None:
+        asker, answering = self._askers.get(sender), self._answering
+        if answering is None:
             return None
         if asker is None:
             asker = self._askers[sender] = Asker(sender)
         way = asker.way
-        if way is None or way.link is not back or way.handler is not handler:
-            way = asker.way = AnswerWay(asker, handler, back, self._run_first, self._counts)
+        if way is None or way.link is not back or way.answering is not answering:
+            way = asker.way = AnswerWay(asker, answering, back, self._run_first, self._counts)
         return way
 
     def _take_asks(

@@ -91,45 +91,40 @@ class TaskPool:
             self._nursery.start_soon(self._work)
 
     async def _work(self) -> None:
-        """Do jobs until enough other tasks wait for some."""
-        task, is_kept = trio.lowlevel.current_task(), True
-        self._called -= 1
-        while is_kept:
-            with trio.CancelScope() as scope:
-                while is_kept and await self._do_all(scope):
-                    is_kept = await self._wait_called(task)
-
-    async def _do_all(self, scope: trio.CancelScope) -> bool:
-        """Do what there is; False if the time of a job was up, so that the scope is of no use."""
-        jobs = self._jobs
-        while jobs:
-            job = self._running = jobs.popleft()
-            if jobs and not self._called:
-                self._call()  # this job may have to wait
-            try:
-                if not job.is_over:
-                    job.scope = scope
-                    await job.work()
-            finally:
-                has_waited = self._running is not job
-                self._waiting_share += WEIGHT * (has_waited - self._waiting_share)
-                is_cancelled = job.is_over and job.scope is not None
-                job.end()
-            if is_cancelled:
-                return False
-        self._running = None
-        return True
-
-    async def _wait_called(self, task: trio.lowlevel.Task) -> bool:
-        """Wait until there may be a job; False at once if enough tasks wait already."""
-        if len(self._idle) >= IDLE_MAX:
-            return False
-        self._idle.append(task)
+        """Do jobs, and wait for more, until enough other tasks wait for some."""
+        task, jobs, idle = trio.lowlevel.current_task(), self._jobs, self._idle
 
         def forget(_: Any) -> trio.lowlevel.Abort:
-            self._idle.remove(task)
+            idle.remove(task)
             return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(forget)
         self._called -= 1
-        return True
+        while True:
+            with trio.CancelScope() as scope:
+                is_of_use = True
+                while is_of_use:
+                    if jobs:
+                        is_of_use = await self._do(jobs.popleft(), scope)
+                        continue
+                    self._running = None
+                    if len(idle) >= IDLE_MAX:
+                        return
+                    idle.append(task)
+                    await trio.lowlevel.wait_task_rescheduled(forget)
+                    self._called -= 1
+
+    async def _do(self, job: Job, scope: trio.CancelScope) -> bool:
+        """Do a job; False if its time was up, so that the scope is of no use any more."""
+        self._running = job
+        if self._jobs and not self._called:
+            self._call()  # this job may have to wait
+        try:
+            if not job.is_over:
+                job.scope = scope
+                await job.work()
+        finally:
+            has_waited = self._running is not job
+            self._waiting_share += WEIGHT * (has_waited - self._waiting_share)
+            is_cancelled = job.is_over and job.scope is not None
+            job.end()
+        return not is_cancelled

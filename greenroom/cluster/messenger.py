@@ -104,8 +104,10 @@ class BusEnd(Protocol):
         """End what a node is being asked."""
         ...
 
-    def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
-        """Set what answers asks."""
+    def answer_with(
+        self, handler: Callable[[int, bytes], Awaitable[Any]], pack: Callable[[Any], bytes]
+    ) -> None:
+        """Set what answers asks, and what packs the answers."""
         ...
 
     def hear_with(self, handler: Callable[[int, bytes], None]) -> None:
@@ -130,7 +132,7 @@ class Messenger:
         self.read_packed = reader(self._types)
         """Reads a message of a known type; raises Garbled. It changes with the types."""
         self._warned_at = -WARN_SECONDS
-        wire.answer_with(self._answer)
+        wire.answer_with(self._answer, pack)
         wire.hear_with(self._hear)
 
     def answer(self, kind: type[M], handler: Callable[[int, M], Awaitable[BusMessage]]) -> None:
@@ -230,14 +232,12 @@ class Messenger:
         """End what a node is being asked, because it is gone. Each asker gets an error at once."""
         self._wire.give_up(node_id)
 
-    async def _answer(self, sender: int, packed: bytes) -> bytes:
+    def _answer(self, sender: int, packed: bytes) -> Awaitable[BusMessage]:
         try:
             message = self.read_packed(packed)
         except Garbled as error:
             message = self._note_garbled(sender, error)
-        handler = self._answers.get(type(message))
-        answer = Unreadable() if handler is None else await handler(sender, message)
-        return _PREFIX + _encode(answer)
+        return self._answers.get(type(message), _answer_unreadable)(sender, message)
 
     def _hear(self, sender: int, packed: bytes) -> None:
         try:
@@ -255,6 +255,11 @@ class Messenger:
             self._warned_at = now
             _logger.warning("node %d has sent what cannot be read: %s", sender, error)
         return Unreadable()
+
+
+async def _answer_unreadable(sender: int, message: BusMessage) -> Unreadable:  # noqa: ARG001
+    """Answer what nobody here answers."""
+    return Unreadable()
 
 
 def reader(types: Collection[type[BusMessage]]) -> Callable[[bytes], BusMessage]:

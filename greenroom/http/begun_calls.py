@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from greenroom.http.ports import BegunElsewhere
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Route
+
+T = TypeVar("T")
 
 
 class Finisher(Protocol):
@@ -21,7 +23,7 @@ class Finisher(Protocol):
         ...
 
 
-class BegunCall(msgspec.Struct, eq=False):
+class BegunCall(msgspec.Struct, eq=False, gc=False):
     """A call that the dispatcher has sent on like one before; `BegunAnswer`."""
 
     request: Request
@@ -55,6 +57,6 @@ class BegunCall(msgspec.Struct, eq=False):
             self.sent.drop()
 
 
-async def give(answer: Answer) -> Answer:
+async def give(answer: T) -> T:
     """Return an answer to whoever awaits one: there is nothing to wait for."""
     return answer

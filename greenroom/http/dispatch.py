@@ -237,10 +237,11 @@ class Dispatcher:
                 return give(invalid_endpoint())  # the other node runs another version
         route, arguments, key = notes.route, notes.arguments, notes.address_key
         units = units_of(len(request.body))
-        retry_seconds = 0 if vouched else route.limits.admit(key, self._monotonic(), units)
+        now = self._monotonic()
+        retry_seconds = 0 if vouched else route.limits.admit(key, now, units)
         if retry_seconds:
             return give(too_many_requests(retry_seconds))
-        return self._answer_here(route, request, arguments, key, units, vouched)
+        return self._answer_here(route, request, arguments, key, units, now, vouched)
 
     async def _answer_here(  # noqa: PLR0917 - what is known of a call
         self,
@@ -249,10 +250,10 @@ class Dispatcher:
         arguments: tuple[str, ...],
         key: str,
         units: int,
+        now: float,
         vouched: int,
     ) -> Answer | SentOn:
         """Answer a call whose address has been charged, unless another node is to answer it."""
-        now = self._monotonic()
         entered = self.in_flight.enter(now, key)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
@@ -289,7 +290,13 @@ class Dispatcher:
             route.is_players,
             route.only_reads,
             lambda vouched: self._answer_here(
-                route, request, arguments, key, units_of(len(request.body)), vouched
+                route,
+                request,
+                arguments,
+                key,
+                units_of(len(request.body)),
+                self._monotonic(),
+                vouched,
             ),
             lambda: self._limits.note_failed_token(request.address, now),
             lambda size: route.limits.owe(

@@ -24,10 +24,12 @@ from greenroom.histogram import Histogram
 _logger = logging.getLogger(__name__)
 
 NEVER: Final = (1 << 31) - 1
-THRESHOLDS: Final = (500, 4, NEVER)
-"""When Python collects: after so many objects more than were freed, after so many young collections
-more, and never everything. An object counts as freed whatever its age. So a young collection may
-look at many times as many. With 2,000 and 5, it held a loop that was flooded for up to 25 ms."""
+THRESHOLDS: Final = (1_500, 0, NEVER)
+"""When Python collects: after so many objects more than were freed, also what is older every second
+time, and never everything. An object counts as freed whatever its age. So a young collection may
+look at many times as many. With 2,000 and 5, it held a loop that was flooded for up to 25 ms. The
+older ones look at no more than with 500 and 4. But with 500, each wave of calls was looked at while
+it waited for its commit, and none of it was garbage."""
 LOOK_SECONDS: Final = 60.0
 """Seconds between two looks at how memory has grown."""
 GROWN_BYTES_MIN: Final = 256 << 20

@@ -428,13 +428,13 @@ class Committer:
         started = trio.current_time()
         parts = [batch.entries]
         while parts:
-            part = self._keep_valid(parts.pop(), batch)
-            if not part:
+            if not (part := self._keep_valid(parts.pop(), batch)):
                 continue
+            events = [event for entry in part for event in entry.events]
             try:
-                await self._commit(session, part)
+                await self._commit(session, events)
                 for observer in self._observers:
-                    observer(event for entry in part for event in entry.events)
+                    observer(events)
             except _RowRefusedError as refusal:
                 self._note_well()  # that was an answer
                 if len(part) == 1:
@@ -480,8 +480,8 @@ class Committer:
 
     # One transaction.
 
-    async def _commit(self, session: NodeSession, entries: list[QueuedTurn]) -> None:
-        """Write entries in one transaction, however long that takes.
+    async def _commit(self, session: NodeSession, events: list[Event]) -> None:
+        """Write events in one transaction, however long that takes.
 
         Raises:
             _RowRefusedError: nothing was written, because of at least one row.
@@ -489,7 +489,7 @@ class Committer:
         """
         if self._busy_since is None:
             self._busy_since = trio.current_time()
-        queries = _queries(entries, session.written_epochs)
+        queries = _queries(events, session.written_epochs)
         position, ours = (session.node_id, session.sequence), session.advance()
         while not await self._try(session, ours, queries):
             pass
@@ -499,7 +499,7 @@ class Committer:
         session.sequence += 1
         self._note_well()
         self._batches += 1
-        self._committed += sum(len(entry.events) for entry in entries)
+        self._committed += len(events)
 
     async def _try(self, session: NodeSession, ours: Query, queries: list[Query]) -> bool:
         """Try a transaction once; return whether it is durable now."""
@@ -580,13 +580,13 @@ class Committer:
                     _throw_back(entry.writer, error)
 
 
-def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query]:
-    """Return the statements that write entries, in order; `epochs` by shard."""
+def _queries(events: list[Event], epochs: Mapping[int, int]) -> list[Query]:
+    """Return the statements that write events, in order; `epochs` by shard."""
     try:
         return [
             query
-            for kind, events in plan(event for entry in entries for event in entry.events)
-            for query in TARGETS[kind].make_queries(events, epochs)
+            for kind, group in plan(events)
+            for query in TARGETS[kind].make_queries(group, epochs)
         ]
     except ENCODING_ERRORS as error:
         raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None

@@ -222,6 +222,26 @@ async def test_a_handler_that_fails_harms_its_own_ask_alone(
     assert await first.ask(2, b"fine", seconds_max=SECONDS_MAX) == b"fine"
 
 
+async def test_an_answer_is_packed_and_one_that_cannot_be_harms_its_own_ask_alone(
+    hub: BusHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await hub.start(1), await hub.start(2)
+
+    async def measure(_: int, message: bytes) -> int:
+        return len(message)
+
+    def pack(size: int) -> bytes:
+        if size > 4:
+            raise RuntimeError("a bug")
+        return b"%d" % size
+
+    second.answer_with(measure, pack)
+    with pytest.raises(AnswerFailed):
+        await first.ask(2, b"raise", seconds_max=SECONDS_MAX)
+    assert "a bug" in caplog.text
+    assert await first.ask(2, b"fine", seconds_max=SECONDS_MAX) == b"4"
+
+
 async def test_a_listener_that_fails_hears_the_next_tell(
     hub: BusHub, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from cluster_kit import Asked
@@ -56,8 +57,13 @@ class Line:
     def give_up(self, node_id: int) -> None:
         self.given_up = node_id
 
-    def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
-        self.answers = handler
+    def answer_with(
+        self, handler: Callable[[int, bytes], Awaitable[Any]], pack: Callable[[Any], bytes]
+    ) -> None:
+        async def answer(sender: int, packed: bytes) -> bytes:
+            return pack(await handler(sender, packed))
+
+        self.answers = answer
 
     def hear_with(self, handler: Callable[[int, bytes], None]) -> None:
         self.hears = handler

@@ -41,23 +41,31 @@ class SystemClock:
         return trio.current_time()
 
 
+class Calendar(Protocol):
+    """The calendar of all nodes, as one of them reckons it."""
+
+    booted_at: float
+    """When its machine started, in Unix seconds."""
+
+
 class SharedClock(SystemClock):
     """The same with a calendar that all nodes of a cluster share, however their machines' differ.
 
     So times go on where a shard came from another node.
     """
 
-    def __init__(self, calendar: Callable[[], float]) -> None:
-        """Go by a function that returns Unix seconds."""
+    def __init__(self, calendar: Calendar, boot_seconds: Callable[[], float]) -> None:
+        """Go by a calendar, and by the seconds since the machine started."""
         self._calendar = calendar
+        self._boot_seconds = boot_seconds
 
     def now(self) -> int:
         """Return whole seconds since the Unix epoch, UTC."""
-        return int(self._calendar())
+        return int(self._calendar.booted_at + self._boot_seconds())
 
     def time(self) -> float:
         """Return seconds since the Unix epoch."""
-        return self._calendar()
+        return self._calendar.booted_at + self._boot_seconds()
 
 
 async def sleep_until_tick(seconds: float) -> None:

@@ -6,8 +6,7 @@ which the sender has charged. They are never sent on again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+from collections.abc import Awaitable, Iterator
 from typing import Any, Final
 
 import trio
@@ -27,10 +26,11 @@ from greenroom.cluster.calls.messages import (
     Vouched,
     headers_of,
 )
-from greenroom.cluster.calls.reply_cache import AnswerLost, Reply, ReplyCache
+from greenroom.cluster.calls.reply_cache import Reply, ReplyCache
 from greenroom.cluster.messenger import BusMessage, Messenger
 from greenroom.cluster.shard_map import NOBODY, NoOwner, ShardMap
 from greenroom.config import DEFAULTS
+from greenroom.http.begun_calls import give
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error, too_many_requests
 from greenroom.http.metrics import Sample
@@ -65,7 +65,7 @@ class Answering:
         """
         self._dispatcher = dispatcher
         self._shards = shards
-        self._replies = ReplyCache()
+        self._replies = ReplyCache(_forwarded(internal_server_error()))
         self._known = KnownCalls()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
@@ -101,52 +101,35 @@ class Answering:
     def _answer(self, sender: int, call: ForwardCall) -> Awaitable[BusMessage]:
         if not call.number:
             return self._carry_out(sender, call)
-        return self._carry_out_once(sender, call.number, partial(self._carry_out, sender, call))
+        return self._replies.carry_out_once(sender, call, self._carry_out)
 
     def _answer_like(self, sender: int, call: ForwardLike) -> Awaitable[BusMessage]:
         if not call.number:
             return self._carry_out_like(sender, call)
-        carry_out = partial(self._carry_out_like, sender, call)
-        return self._carry_out_once(sender, call.number, carry_out)
+        return self._replies.carry_out_once(sender, call, self._carry_out_like)
 
-    async def _carry_out_once(
-        self, sender: int, number: int, carry_out: Callable[[], Awaitable[Reply]]
-    ) -> Reply:
-        try:
-            return await self._replies.carry_out_once(sender, number, carry_out)
-        except AnswerLost:
-            return _forwarded(internal_server_error())
-
-    async def _carry_out(self, sender: int, call: ForwardCall) -> Reply:
+    def _carry_out(self, sender: int, call: ForwardCall) -> Awaitable[Reply]:
         """Answer a call, or say that this node is not its owner."""
-        if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
-            return self._make_not_owner(call.shard)
-        key, headers = address_key(call.address), headers_of(call.host, call.tokens)
         known = self._known.find(sender, call)
         like, notes = (0, Notes()) if known is None else (known.number, known.notes)
         request = ForwardedRequest(
             call.method,
             call.path,
             call.query,
-            headers,
+            headers_of(call.host, call.tokens),
             call.body,
             call.address,
             call.is_body_too_large,
             notes,
         )
-        answer = await self._answer_here(request, key, call.vouched)
-        if notes.known is not None and not like:
-            like = self._known.keep(sender, call, headers, key, notes)
-        return await self._make_reply(sender, call.shard, key, request, answer, like)
+        key = address_key(call.address)
+        return self._answer_here(sender, call.shard, key, request, like, call)
 
-    async def _carry_out_like(self, sender: int, call: ForwardLike) -> Reply:
+    def _carry_out_like(self, sender: int, call: ForwardLike) -> Awaitable[Reply]:
         """Answer a call like one before."""
         known = self._known.recall(call.like)
         if known is None:
-            return NotKnown()
-        shard, key = known.shard, known.address_key
-        if not self._shards.is_mine(shard) and not await self._is_open(shard):
-            return self._make_not_owner(shard)
+            return give(NotKnown())
         request = ForwardedRequest(
             known.method,
             known.path,
@@ -156,47 +139,52 @@ class Answering:
             known.address,
             notes=known.notes,
         )
-        before = ADDRESS.set(key)  # as in `_answer_here`
-        try:
-            answer = await self._dispatcher.answer_forwarded(request)
-        finally:
-            ADDRESS.reset(before)
-        return await self._make_reply(sender, shard, key, request, answer, call.like)
+        return self._answer_here(sender, known.shard, known.address_key, request, call.like)
 
-    async def _answer_here(
-        self, request: ForwardedRequest, key: str, vouched: int = 0
-    ) -> Answer | SentOn:
-        """Have a request answered; its address has this key."""
-        before = ADDRESS.set(key)  # this task answers calls of other addresses, too
-        try:
-            return await self._dispatcher.answer_forwarded(request, vouched)
-        finally:
-            ADDRESS.reset(before)
-
-    async def _make_reply(  # noqa: PLR0917 - a call, and what came of it
+    async def _answer_here(  # noqa: PLR0917 - all that is known of a call
         self,
         sender: int,
         shard: int,
         key: str,
         request: ForwardedRequest,
-        answer: Answer | SentOn,
         like: int,
+        whole: ForwardCall | None = None,
     ) -> Reply:
-        """Return what is sent back."""
+        """Have a request answered, if this node has its shard; return what is sent back.
+
+        Args:
+            sender: the node that has sent it on.
+            shard: where it belongs.
+            key: that of its address.
+            request: with its notes.
+            like: the number of calls like it, 0 if it has none.
+            whole: the call, if it has come whole.
+        """
+        if not self._shards.is_mine(shard) and not await self._is_open(shard):
+            return self._make_not_owner(shard)
+        before = ADDRESS.set(key)  # this task answers calls of other addresses, too
+        try:
+            vouched = 0 if whole is None else whole.vouched
+            answer = await self._dispatcher.answer_forwarded(request, vouched)
+        finally:
+            ADDRESS.reset(before)
         if isinstance(answer, SentOn):
             return self._make_not_owner(shard, answer)
+        notes = request.notes
+        if whole is not None and not like and notes is not None and notes.known is not None:
+            like = self._known.keep(sender, whole, request.headers, key, notes)
         self._counts["answered"] += 1
-        if answer.stream is None and len(answer.body) <= PART_BYTES:
-            return Forwarded(
-                answer.status,
-                answer.body,
-                answer.headers,
-                answer.content_type,
-                request.has_failed_token,
-                like=like,
-                takes_together=True,
-            )
-        return await self._cut(sender, key, answer)
+        if answer.stream is not None or len(answer.body) > PART_BYTES:
+            return await self._cut(sender, key, answer)
+        return Forwarded(
+            answer.status,
+            answer.body,
+            answer.headers,
+            answer.content_type,
+            request.has_failed_token,
+            like=like,
+            takes_together=True,
+        )
 
     async def _cut(self, sender: int, key: str, answer: Answer) -> Forwarded:
         """Return the first part of an answer that does not fit into one message; hold the rest."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -32,7 +33,7 @@ class KnownCall(msgspec.Struct, frozen=True):
     shard: int
     method: str
     path: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     address: str
     address_key: str
     notes: Notes
@@ -62,7 +63,7 @@ class KnownCalls:
         return self._by_number.get(number)
 
     def keep(
-        self, sender: int, call: ForwardCall, headers: dict[str, str], key: str, notes: Notes
+        self, sender: int, call: ForwardCall, headers: Mapping[str, str], key: str, notes: Notes
     ) -> int:
         """Know a call from now on; return its number, 0 if it is too long to be kept.
 

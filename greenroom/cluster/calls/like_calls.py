@@ -41,7 +41,7 @@ class LikeSender(Protocol):
         ...
 
 
-class LikeCall(msgspec.Struct, eq=False):
+class LikeCall(msgspec.Struct, eq=False, gc=False):
     """A call that was sent on like one before; `BegunElsewhere`."""
 
     begun: BegunAsk

@@ -7,12 +7,18 @@ under the same number, and gets the answer that was lost, or waits for the one t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import trio
 
-from greenroom.cluster.calls.messages import Forwarded, NotKnown, NotOwner
+from greenroom.cluster.calls.messages import (
+    ForwardCall,
+    Forwarded,
+    ForwardLike,
+    NotKnown,
+    NotOwner,
+)
 
 KEEP_SECONDS: Final = 10.0
 SENDER_SECONDS: Final = 120.0
@@ -23,10 +29,9 @@ ANSWER_BYTES: Final = 512
 """Bytes that an answer takes besides its body, roughly."""
 
 Reply = Forwarded | NotKnown | NotOwner
-
-
-class AnswerLost(Exception):
-    """The change may have been carried out, and its answer is not there any more."""
+_NOT_RUN: Final = (NotOwner, NotKnown)
+"""Answers that say that nothing ran."""
+_Call = TypeVar("_Call", ForwardCall, ForwardLike)
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -39,25 +44,19 @@ class _Answer(msgspec.Struct, gc=False):
     kept_at: float = 0.0
     size: int = 0
 
-    async def wait(self) -> Reply:
-        """Return the answer once it is made.
-
-        Raises:
-            AnswerLost: it never was.
-        """
+    async def wait(self) -> Reply | None:
+        """Return the answer once it is made; None if it never was, or has been forgotten."""
         if not self.is_made:
             if self.made is None:
                 self.made = trio.Event()
             await self.made.wait()
-        if self.reply is None:
-            raise AnswerLost
         return self.reply
 
 
 class _Sender:
     """The changes of one node."""
 
-    __slots__ = ("forgotten", "held_bytes", "kept", "under_way", "used_at")
+    __slots__ = ("forgotten", "held_bytes", "kept", "newest", "under_way", "used_at")
 
     def __init__(self) -> None:
         self.under_way: dict[int, _Answer] = {}
@@ -65,19 +64,18 @@ class _Sender:
         self.held_bytes = 0
         self.forgotten = 0
         """The highest number whose answer has been forgotten."""
+        self.newest = 0
+        """The highest number that has come. Higher ones are new: a sender counts up."""
         self.used_at = 0.0
 
     def find(self, number: int) -> _Answer | None:
         """Return the answer to a change, None if it has not come before.
 
         A sender counts up as it sends, so what is below a forgotten number has come before.
-
-        Raises:
-            AnswerLost: it has been forgotten.
         """
         found = self.under_way.get(number) or self.kept.get(number)
         if found is None and number <= self.forgotten:
-            raise AnswerLost
+            return _Answer(is_made=True)
         return found
 
     def forget_oldest(self) -> int:
@@ -92,12 +90,15 @@ class _Sender:
 class ReplyCache:
     """Answers by sender and number."""
 
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, lost: Reply, bytes_max: int = BYTES_MAX) -> None:
         """Begin with none.
 
         Args:
+            lost: answers changes that may have been carried out, and whose answers are not there
+                any more.
             bytes_max: how much all answers may take together.
         """
+        self._lost = lost
         self._bytes_max = bytes_max
         self._senders: dict[int, _Sender] = {}
         self.held_bytes = 0
@@ -110,34 +111,36 @@ class ReplyCache:
         return len(self._senders)
 
     async def carry_out_once(
-        self, sender_id: int, number: int, carry_out: Callable[[], Awaitable[Reply]]
+        self, sender_id: int, call: _Call, carry_out: Callable[[int, _Call], Awaitable[Reply]]
     ) -> Reply:
         """Return the answer to a change, which is carried out unless it was before.
 
+        It is `lost` if the answer was forgotten, or whoever came first was cancelled.
+
         Args:
             sender_id: the node that asks.
-            number: its number of the change.
+            call: the change, with its number.
             carry_out: makes the answer. One that says that nothing ran is not kept.
 
         Raises:
-            AnswerLost: the answer was forgotten, or whoever came first was cancelled.
             Exception: whatever `carry_out` raises.
 
         Cancellation: that of whoever came first cancels `carry_out`; others just cease to wait.
         """
-        sender = self._senders.get(sender_id)
+        sender, number = self._senders.get(sender_id), call.number
         if sender is None:
             sender = self._senders[sender_id] = _Sender()
-        found = sender.find(number)
-        if found is not None:
+        if number > sender.newest:
+            sender.newest = number
+        elif (found := sender.find(number)) is not None:
             self.repeated += 1
-            return await found.wait()
+            return await found.wait() or self._lost
         answer = sender.under_way[number] = _Answer()
         try:
-            reply = answer.reply = await carry_out()
+            reply = answer.reply = await carry_out(sender_id, call)
         finally:
             del sender.under_way[number]
-            if not isinstance(answer.reply, NotOwner | NotKnown):
+            if not isinstance(answer.reply, _NOT_RUN):
                 self._keep(sender, number, answer)
             answer.is_made = True
             if answer.made is not None:
@@ -154,13 +157,13 @@ class ReplyCache:
 
     def _keep(self, sender: _Sender, number: int, answer: _Answer) -> None:
         """Keep an answer, also one that was never made; drop others if there is no room."""
+        reply = answer.reply
+        size = ANSWER_BYTES + (len(reply.body) if isinstance(reply, Forwarded) else 0)
         answer.kept_at = sender.used_at = trio.current_time()
-        answer.size = ANSWER_BYTES
-        if isinstance(answer.reply, Forwarded):
-            answer.size += len(answer.reply.body)
+        answer.size = size
         sender.kept[number] = answer
-        sender.held_bytes += answer.size
-        self.held_bytes += answer.size
+        sender.held_bytes += size
+        self.held_bytes += size
         while self.held_bytes > self._bytes_max:
             most = max(self._senders.values(), key=lambda each: each.held_bytes)
             self.held_bytes -= most.forget_oldest()

@@ -221,8 +221,9 @@ class NodeSession:
         self.renewed_at = -math.inf
         """When the last renewal of the lease that succeeded was sent, in `boot_seconds`."""
         self.installation = Installation("", b"")
-        self._booted_at = time.time() - boot_seconds()
-        """Add this to `boot_seconds` for the database's calendar; at first for the machine's."""
+        self.booted_at = time.time() - boot_seconds()
+        """When the machine started, in Unix seconds: by the database's calendar once it has been
+        told, by the machine's before."""
 
     @property
     def connection(self) -> DatabaseConnection | None:
@@ -235,7 +236,7 @@ class NodeSession:
 
         It is reckoned by a clock that nobody can set.
         """
-        return self._booted_at + boot_seconds()
+        return self.booted_at + boot_seconds()
 
     @property
     def seconds_behind(self) -> float:
@@ -253,7 +254,7 @@ class NodeSession:
             theirs: its calendar, in Unix seconds.
         """
         lowest, highest = theirs - boot_seconds(), theirs - asked_at
-        self._booted_at = min(max(self._booted_at, lowest), highest)
+        self.booted_at = min(max(self.booted_at, lowest), highest)
 
     def hold(self) -> Query:
         """Return a query that refuses its transaction if this node has been ended."""

@@ -266,7 +266,7 @@ async def test_a_clock_that_is_set_while_nodes_run_changes_nothing(
     right = time.time
     for member in members:
         await member.open()
-    clocks = [SharedClock(member.read_calendar) for member in members]
+    clocks = [SharedClock(member, node_session.boot_seconds) for member in members]
     records = NodeRecords(empty_database, HASTY, members[0])
     for wrong in (3_600.0, -86_400.0):
         monkeypatch.setattr(time, "time", lambda: right() + wrong)  # noqa: B023

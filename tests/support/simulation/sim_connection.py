@@ -305,9 +305,9 @@ class SimConnection:
             raise DatabaseConnectionLost("the database has closed the connection")
 
 
-def _queries_of(entries: Any, epochs: Any) -> list[Query]:
+def _queries_of(events: Any, epochs: Any) -> list[Query]:
     """Return the query that writes the events of queued turns."""
-    parameters: Any = [entry.events for entry in entries], dict(epochs)
+    parameters: Any = [events], dict(epochs)
     return [Query(WRITE, parameters)]
 
 

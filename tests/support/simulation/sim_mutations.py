@@ -270,8 +270,10 @@ def _misread_homes() -> Iterator[None]:
 
 
 def _repeat_changes() -> AbstractContextManager[Any]:
-    async def once(_: Any, __: int, ___: int, carry_out: Callable[[], Awaitable[Any]]) -> Any:
-        return await carry_out()
+    async def once(
+        _: Any, sender: int, call: Any, carry_out: Callable[[int, Any], Awaitable[Any]]
+    ) -> Any:
+        return await carry_out(sender, call)
 
     return patch.object(ReplyCache, "carry_out_once", once)
 
