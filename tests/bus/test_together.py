@@ -255,6 +255,45 @@ async def test_those_under_way_end_when_their_node_is_gone(hub: BusHub) -> None:
     assert first.statistics.asks_under_way == 0
 
 
+async def test_those_of_the_pass_in_which_their_connection_breaks_were_never_sent(
+    hub: BusHub,
+) -> None:
+    first, second = await start_two(hub)
+    gate = Gate()
+    second.answer_with(gate)
+    left = begin_all(first)
+    await until(partial(gate.holds, 3), SECONDS_MAX)
+    begun = begin_all(first)
+    first._lose(first._find_link(2))
+    assert await outcomes_of(left) == ["BusLost"] * 3
+    assert await outcomes_of(begun) == ["OffBus"] * 3
+    assert first.statistics.asks_under_way == 0
+    gate.opened.set()
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+    assert gate.ended == 6
+
+
+@pytest.mark.parametrize("when", ["before", "between", "gathered"])
+async def test_none_is_lost_over_a_wire_that_is_known_to_be_broken(
+    nursery: trio.Nursery, data_dir: Path, when: str
+) -> None:
+    first, _ = await start_two(UnixHub(nursery, data_dir))
+    assert isinstance(first, UnixBus)
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+    link, begun = first._ways[2][0], list[Begun]()
+    if when == "gathered":
+        begun = begin_all(first)
+    link._break()
+    if when == "before":
+        begun = [first.begin(2, message, seconds_max=SECONDS_MAX) for message in MESSAGES]
+    elif when == "between":
+        begun = begin_all(first)
+    assert await outcomes_of(begun) == ["OffBus"] * 3
+    assert first.statistics.asks_under_way == 0
+    await until(lambda: not first.statistics.connections, SECONDS_MAX)
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+
+
 async def test_answers_go_back_over_the_connection_that_asks_have_come_over(
     nursery: trio.Nursery, data_dir: Path
 ) -> None:
