@@ -195,6 +195,8 @@ class Exchange(Bus, ABC):
         gathered.bytes_left -= size
         asks.by_node[node_id] = under_way + 1
         number, slot = next(self._numbers), gathered.slot
+        if not slot:  # the first, or all before are over, and their time may be, too
+            slot = gathered.slot = self._timeouts.find(gathered.began + wait_seconds_max)
         gathered.pieces.append((number, int(seconds_max * 1000), message))
         ask = asks.by_number[number] = Ask(
             asks, node_id, number, gathered.link, gathered.began, True, slot, gathered.number
@@ -215,14 +217,8 @@ class Exchange(Bus, ABC):
         room = min(TOGETHER_BYTES_MAX, UNSENT_BYTES_MAX - link.bytes_unsent)
         if size > room or not link.is_open:
             return None
-        now = self._read_clock()
         gathered = self._gathered[node_id] = GatheredAsks(
-            link,
-            now,
-            wait_seconds,
-            self._timeouts.find(now + wait_seconds),
-            room,
-            next(self._numbers),
+            link, self._read_clock(), wait_seconds, Slot(), room, next(self._numbers)
         )
         self._asks.by_node.setdefault(node_id, 0)
         self._run_first(partial(self._send_gathered, node_id))
@@ -235,9 +231,6 @@ class Exchange(Bus, ABC):
             return
         pieces, by_number = gathered.pieces, self._asks.by_number
         self._counts.asks += len(pieces)
-        slot = self._timeouts.find(gathered.began + gathered.wait_seconds)
-        if slot is not gathered.slot:  # its time was over before the pass was
-            slot |= gathered.slot
         ask = next((by_number[number] for number, _, _ in pieces if number in by_number), None)
         if ask is not None and not gathered.link.send(node_id, gathered.make_frame(), ask):
             self._note_unsent(gathered)  # they end with the link, which is broken
