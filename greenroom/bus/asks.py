@@ -71,11 +71,15 @@ class AskBook:
                 ask.end(error=(kind if ask.is_sent else unsent)(f"node {node_id} is gone"))
         self.by_node.pop(node_id, None)
 
-    def lose(self, link: BusLink, kind: type[BusError]) -> None:
-        """End those that have left over a way which is broken."""
+    def lose(self, link: BusLink, kind: type[BusError], unsent: type[BusError]) -> None:
+        """End those that have left over a way which is broken, and those that were gathered for it.
+
+        Others that were never sent wait for the next connection.
+        """
         for ask in tuple(self.by_number.values()):
-            if ask.link is link and ask.is_sent:
-                ask.end(error=kind(f"the connection to node {ask.node_id} broke"))
+            if ask.link is link and (ask.is_sent or ask.frame):
+                error = kind if ask.is_sent else unsent
+                ask.end(error=error(f"the connection to node {ask.node_id} broke"))
 
 
 class Ask(msgspec.Struct, eq=False):

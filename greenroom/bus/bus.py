@@ -67,7 +67,10 @@ class NobodyThere(BusError):
 
 
 class OffBus(NobodyThere):
-    """The ask was not sent: this node itself is not on the bus. The other one may be there."""
+    """The ask was not sent: this node itself is not on the bus, or its connection has just broken.
+
+    The other one may be there.
+    """
 
 
 class BusLost(BusError):

@@ -168,7 +168,8 @@ class Exchange(Bus, ABC):
         asks.by_node[node_id] = under_way + 1
         self._counts.asks += 1
         head = frames.pack_head(frames.ASK, number, math.ceil(seconds * 1000))
-        link.send(node_id, head + message, ask)
+        if not link.send(node_id, head + message, ask):
+            ask.end(error=OffBus(f"the connection to node {node_id} is broken"))
         seconds = min(wait_seconds_max, seconds)
         if not ask.is_sent:
             ask.set_limits(self._timeouts, seconds, UNSENT_SECONDS_MAX)
@@ -195,6 +196,8 @@ class Exchange(Bus, ABC):
         gathered.bytes_left -= size
         asks.by_node[node_id] = under_way + 1
         number, slot = next(self._numbers), gathered.slot
+        if not slot:  # the first, or all before are over, and their time may be, too
+            slot = gathered.slot = self._timeouts.find(gathered.began + wait_seconds_max)
         gathered.pieces.append((number, int(seconds_max * 1000), message))
         ask = asks.by_number[number] = Ask(
             asks, node_id, number, gathered.link, gathered.began, True, slot, gathered.number
@@ -215,14 +218,8 @@ class Exchange(Bus, ABC):
         room = min(TOGETHER_BYTES_MAX, UNSENT_BYTES_MAX - link.bytes_unsent)
         if size > room or not link.is_open:
             return None
-        now = self._read_clock()
         gathered = self._gathered[node_id] = GatheredAsks(
-            link,
-            now,
-            wait_seconds,
-            self._timeouts.find(now + wait_seconds),
-            room,
-            next(self._numbers),
+            link, self._read_clock(), wait_seconds, Slot(), room, next(self._numbers)
         )
         self._asks.by_node.setdefault(node_id, 0)
         self._run_first(partial(self._send_gathered, node_id))
@@ -235,12 +232,15 @@ class Exchange(Bus, ABC):
             return
         pieces, by_number = gathered.pieces, self._asks.by_number
         self._counts.asks += len(pieces)
-        slot = self._timeouts.find(gathered.began + gathered.wait_seconds)
-        if slot is not gathered.slot:  # its time was over before the pass was
-            slot |= gathered.slot
         ask = next((by_number[number] for number, _, _ in pieces if number in by_number), None)
-        if ask is not None:
-            gathered.link.send(node_id, gathered.make_frame(), ask)
+        if ask is not None and not gathered.link.send(node_id, gathered.make_frame(), ask):
+            self._note_unsent(gathered)  # they end with the link, which is broken
+
+    def _note_unsent(self, gathered: GatheredAsks) -> None:
+        """Note that asks which were gathered have not left, and never will."""
+        for number, _, _ in gathered.pieces:
+            if (ask := self._asks.by_number.get(number)) is not None:
+                ask.is_sent = False
 
     def tell(self, node_id: int, message: bytes) -> None:
         """See `Bus`."""
@@ -255,11 +255,9 @@ class Exchange(Bus, ABC):
 
     def give_up(self, node_id: int) -> None:
         """See `Bus`."""
-        gathered, asks = self._gathered.pop(node_id, None), self._asks
-        for number, _, _ in () if gathered is None else gathered.pieces:
-            if number in asks.by_number:
-                asks.by_number[number].is_sent = False  # it has not left, and will not
-        asks.give_up(node_id, BusLost, NobodyThere)
+        if (gathered := self._gathered.pop(node_id, None)) is not None:
+            self._note_unsent(gathered)
+        self._asks.give_up(node_id, BusLost, NobodyThere)
         self._askers = {i: asker for i, asker in self._askers.items() if asker.asks}
 
     @abstractmethod
@@ -300,8 +298,12 @@ class Exchange(Bus, ABC):
             self._counts.tells_dropped += 1
 
     def _lose(self, link: BusLink) -> None:
-        """End all asks that have left over a way which is broken."""
-        self._asks.lose(link, BusLost)
+        """End all asks that have left over a way which is broken, or would as this pass ends."""
+        for node_id, gathered in tuple(self._gathered.items()):
+            if gathered.link is link:
+                del self._gathered[node_id]
+                self._note_unsent(gathered)
+        self._asks.lose(link, BusLost, OffBus)
 
     def _end_unanswered(self, number: int) -> None:
         """End an ask whose node was not there, or all that left in one frame, by its number."""

@@ -71,7 +71,7 @@ class _NatsLink:
 
     @property
     def is_open(self) -> bool:
-        return self.connection is not None
+        return self.connection is not None and self.connection.wire.is_open
 
     def send(self, node_id: int, frame: bytes, ask: Ask | None = None) -> bool:
         if self.connection is None:

@@ -37,7 +37,7 @@ class GatheredAsks(msgspec.Struct, eq=False, gc=False):
     """The time of trio's clock when the first was begun. It counts for all."""
     wait_seconds: float
     slot: Slot
-    """It keeps the time limits."""
+    """It keeps the time limits. An empty one may end nothing any more."""
     bytes_left: int
     number: int
     """That of the frame. No ask has it."""

@@ -95,14 +95,12 @@ class FrameBuffer:
 class _UnixLink(BusWire):
     """A connection to a node; `BusLink`."""
 
-    __slots__ = ("is_open", "node_id")
+    __slots__ = ("node_id",)
 
     def __init__(self, connected: socket.socket, sender: PassSender, node_id: int = 0) -> None:
         super().__init__(connected, sender)
         self.node_id = node_id
         """The node, 0 while nobody knows it."""
-        self.is_open = True
-        """A plain attribute: see `BusLink`. What is sent over a broken one is lost at once."""
 
     def send(
         self,

@@ -50,6 +50,11 @@ class BusWire:
         self._is_scheduled = False
         self._is_closed = False
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether anything may still be sent."""
+        return not self._is_closed
+
     def put(self, data: bytes) -> bool:
         """Send soon, behind everything before; return False if the wire is broken."""
         if self._is_closed:

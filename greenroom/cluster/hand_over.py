@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -38,6 +39,7 @@ from greenroom.cluster.news import (
 )
 from greenroom.cluster.placement import Move, moves_to_leave
 from greenroom.cluster.ports import Parted, Residents
+from greenroom.cluster.probes import Probe
 from greenroom.cluster.shard_map import ShardMap
 
 _logger = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ TAKE_SECONDS_MAX: Final = 2.0
 READ_AHEAD_SECONDS_MAX: Final = 0.9
 """How long the next owner may read ahead. What it has not read then, it reads when it owns it. A
 node that cannot be reached costs each group no more than that, and `TAKE_SECONDS_MAX`."""
+LAST_CALLS_SECONDS_MAX: Final = 0.5
+"""How long a node that has nothing left waits for calls that are on their way to it."""
 RETRY_SECONDS: Final = 0.2
 """How long to wait before the next try, if no shard could be handed over."""
 
@@ -132,6 +136,9 @@ class HandOver:
             seconds_max: how long to try. What is left then, others take over once this node ends.
             waits: while no node takes any, wait for one.
 
+        Without `waits` this node is about to stop. So it stays until what is on its way here has
+        come: a change that was sent to a node which is gone would be answered 500.
+
         Cancellation: what has been handed over so far stays so.
         """
         self._messenger.tell_all(Draining(stays=waits))
@@ -143,7 +150,25 @@ class HandOver:
                     break
                 if not await self.carry_out(moves):
                     await trio.sleep(RETRY_SECONDS)
+        if not waits:
+            await self._take_last_calls()
         return len(self._shards.list_owned())
+
+    async def _take_last_calls(self) -> None:
+        """Stay until the other nodes know that nothing is here, and what they sent has come.
+
+        Each has heard by its answer who owns what, and sent all that it sends here.
+        """
+        others = [n.node_id for n in self._shards.iterate_nodes()]
+        async with trio.open_nursery() as nursery:
+            for node_id in others:
+                if node_id != self._shards.node_id:
+                    nursery.start_soon(self._take_last_of, node_id)
+
+    async def _take_last_of(self, node_id: int) -> None:
+        """Stay until another node knows, or is silent for long."""
+        with suppress(BusError, UnreadableMessage):
+            await self._messenger.ask(node_id, Probe(), seconds_max=LAST_CALLS_SECONDS_MAX)
 
     async def carry_out(self, moves: Iterable[Move]) -> int:
         """Carry moves out, node by node; return how many shards were moved."""

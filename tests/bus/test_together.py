@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 from bus_kit import SECONDS_MAX, BusHub, Gate, UnixHub, echo, heard_by
+from trio.testing import wait_all_tasks_blocked
 from waiting import until
 
 from greenroom.bus import frames
@@ -255,6 +256,45 @@ async def test_those_under_way_end_when_their_node_is_gone(hub: BusHub) -> None:
     assert first.statistics.asks_under_way == 0
 
 
+async def test_those_of_the_pass_in_which_their_connection_breaks_were_never_sent(
+    hub: BusHub,
+) -> None:
+    first, second = await start_two(hub)
+    gate = Gate()
+    second.answer_with(gate)
+    left = begin_all(first)
+    await until(partial(gate.holds, 3), SECONDS_MAX)
+    begun = begin_all(first)
+    first._lose(first._find_link(2))
+    assert await outcomes_of(left) == ["BusLost"] * 3
+    assert await outcomes_of(begun) == ["OffBus"] * 3
+    assert first.statistics.asks_under_way == 0
+    gate.opened.set()
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+    assert gate.ended == 6
+
+
+@pytest.mark.parametrize("when", ["before", "between", "gathered"])
+async def test_none_is_lost_over_a_wire_that_is_known_to_be_broken(
+    nursery: trio.Nursery, data_dir: Path, when: str
+) -> None:
+    first, _ = await start_two(UnixHub(nursery, data_dir))
+    assert isinstance(first, UnixBus)
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+    link, begun = first._ways[2][0], list[Begun]()
+    if when == "gathered":
+        begun = begin_all(first)
+    link._break()
+    if when == "before":
+        begun = [first.begin(2, message, seconds_max=SECONDS_MAX) for message in MESSAGES]
+    elif when == "between":
+        begun = begin_all(first)
+    assert await outcomes_of(begun) == ["OffBus"] * 3
+    assert first.statistics.asks_under_way == 0
+    await until(lambda: not first.statistics.connections, SECONDS_MAX)
+    assert await outcomes_of(begin_all(first)) == MESSAGES
+
+
 async def test_answers_go_back_over_the_connection_that_asks_have_come_over(
     nursery: trio.Nursery, data_dir: Path
 ) -> None:
@@ -293,15 +333,23 @@ async def test_what_cannot_be_read_is_counted(hub: BusHub) -> None:
     assert await outcomes_of(begin_all(first)) == MESSAGES
 
 
-async def test_one_that_begins_after_the_time_of_its_pass_still_ends(
-    hub: BusHub, monkeypatch: pytest.MonkeyPatch
+async def test_one_that_begins_after_the_limit_of_its_pass_was_kept_still_ends(
+    nursery: trio.Nursery, data_dir: Path
 ) -> None:
-    first, second = await start_two(hub)
-    second.answer_with(Gate())
-    begun = begin_all(first, [b"before"], seconds=0.1)
-    for slot in [*first._timeouts._slots]:
-        del first._timeouts._slots[slot]
-    first._timeouts._heap.clear()
-    begun += begin_all(first, [b"after"], seconds=0.1)
+    hub = UnixHub(nursery, data_dir)
+    first = hub.make(1)
+    await hub.run(first)
+    hub.start_stalled(2)  # nothing wakes this process but the limits of the first
+    put = list[Callable[[], None]]()
+    first._run_first = put.append  # the pass ends below
+    (before,) = begin_all(first, seconds=0.1, messages=[b"before"])
+    before.drop()
+    first._timeouts.find(trio.current_time())
+    await wait_all_tasks_blocked()
+    began = trio.current_time()
+    (after,) = begin_all(first, seconds=0.1, messages=[b"after"])
+    first._sender.run_first(put[0])
     with trio.fail_after(SECONDS_MAX):
-        assert await outcomes_of(begun) == ["TooSlow"] * 2
+        assert await outcome_of(after) == "TooSlow"
+    assert trio.current_time() - began < SECONDS_MAX / 2
+    hub.end_stalled(2)

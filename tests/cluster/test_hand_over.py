@@ -219,6 +219,40 @@ async def test_who_is_drained_and_stays_is_given_everything_when_the_last_other_
         await until(lambda: cluster.shares()[four.node_id] == SHARDS, 30.0)
 
 
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_who_stops_stays_until_what_others_have_sent_has_come(
+    autojump_clock: Clock, *, is_silent: bool
+) -> None:
+    async with running(3) as (cluster, (one, two, three)), trio.open_nursery() as nursery:
+        assert await three.membership.drain(60.0, waits=True) == 0
+        heard, has_nothing_since, hear_rest = list[bytes](), list[float](), one.bus._hearing
+        assert hear_rest is not None
+
+        def hear(sender: int, message: bytes) -> None:
+            if message == b"last":
+                heard.append(message)
+            else:
+                hear_rest(sender, message)
+
+        async def lag() -> None:
+            """Hold up what the third sends until the first has nothing left."""
+            cluster.network.pause(three.node_id)
+            three.bus.tell(one.node_id, b"last")
+            while cluster.shares()[one.node_id]:
+                await trio.sleep(0.001)
+            has_nothing_since.append(trio.current_time())
+            await trio.sleep(0.1)
+            if not is_silent:
+                cluster.network.resume(three.node_id)
+
+        one.bus.hear_with(hear)
+        nursery.start_soon(lag)
+        assert await one.membership.drain(60.0) == 0
+        assert heard == ([] if is_silent else [b"last"])
+        assert trio.current_time() - has_nothing_since[0] < 1.0
+        assert cluster.shares()[two.node_id] == SHARDS
+
+
 async def test_of_two_who_stop_at_once_one_of_them_drained_none_gives_to_the_other(
     autojump_clock: Clock,
 ) -> None:
