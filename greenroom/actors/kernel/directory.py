@@ -128,8 +128,16 @@ class Directory(Protocol[Role]):
         """
         ...
 
-    def discard_shard(self, shard: int) -> None:
-        """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
+    def part_with(self, shard: int) -> None:
+        """Put all actors of a shard out of reach; callers that wait for them get `Moved`.
+
+        They run nothing any more. What they have entered elsewhere in memory stays until
+        `stop_parted`, or until the same actor comes up here again.
+        """
+        ...
+
+    def stop_parted(self, actors_max: int) -> bool:
+        """Call `on_stop` of so many actors that were parted with; return whether some are left."""
         ...
 
     def run_now(self, key: Any, command: Command[Role, Any]) -> None:

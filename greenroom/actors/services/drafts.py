@@ -116,14 +116,11 @@ class TakenDrafts:
                 ready.append((key, *states.pop(key)))
 
     async def _compare_players_of(self, accounts: Accounts, draft: Draft, shards: set[int]) -> None:
-        stored = await accounts.list_online_players(shards, draft.moment)
+        known, players = list(draft.players), draft.players
+        others = await accounts.compare_online_players(shards, draft.moment, known)
         ready, written = self._players
-        for player_id, is_written in stored.items():
-            player = draft.players.pop(player_id, None)
-            if is_written or player is None:
-                written.append(player_id)
-            else:
-                ready.append(player)
+        written += [player_id for player_id, is_here in others.items() if is_here]
+        ready += [players.pop(player_id) for player_id in known if player_id not in others]
 
     def find_places(self, kind: str) -> tuple[list[tuple[str, int, Any]], list[str]]:
         """Return the rooms, or lobbies, that are as they were read, and the keys of all others.

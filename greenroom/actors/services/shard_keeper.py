@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import trio
 
 from greenroom.actors.flows.presence import watch_silent_members
 from greenroom.actors.flows.spread.copies import drop_own_copies
+from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.journal import StoreSnapshot
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
@@ -34,6 +36,8 @@ _logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.02
 """How long to wait between two looks whether a shard is idle."""
+CLEARED_SLICE: Final = 50
+"""Actors of a shard that has gone that are cleared away before other tasks get their turn."""
 
 
 class ShardKeeper:
@@ -72,9 +76,15 @@ class ShardKeeper:
         self.drafts = ShardDrafts(world)
         self._world = world
         self._studio = studio
+        self._partings = deque[Iterator[None]]()
+        """What is still to be cleared away of shards that have gone; each yields between slices."""
+        self._clearer = trio.lowlevel.ParkingLot()
+        """The task that clears it away, while there is nothing to clear."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Bring up what this node owns, report started, and keep rooms and lobbies.
+
+        What is left in memory of shards that have gone is cleared away meanwhile.
 
         That is everything where there are no other nodes.
 
@@ -84,7 +94,9 @@ class ShardKeeper:
         ownership = self._world.ownership
         own = range(SHARDS) if ownership is None else filter(ownership.owns, range(SHARDS))
         await self.bring_up(list(own))
-        await self.places.run(task_status=task_status)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._clear_for_ever)
+            await self.places.run(task_status=task_status)
 
     async def bring_up(self, shards: Collection[int]) -> None:
         """Bring the rooms, lobbies, online players and usage of these shards to memory.
@@ -107,6 +119,7 @@ class ShardKeeper:
 
     async def _restore(self, shards: Collection[int]) -> list[int]:
         """Do what `bring_up` says; return how many rooms and lobbies, and players, have come."""
+        self.finish()  # what is cleared away later must not be what comes now
         drop_own_copies(self._world, shards)
         for game_id, partitions in self._world.ledger.spread.items():
             if not set(shards).isdisjoint(partitions):
@@ -189,26 +202,85 @@ class ShardKeeper:
             world.rooms.directory.run_now(room_id, StoreSnapshot())
 
     def let_go(self, shard: int) -> None:
-        """Forget a shard that is another node's now, in one step; nothing is written.
+        """Forget a shard that is another node's now, in one step; nothing is written."""
+        self.part_with(shard)
+        self.finish()
+
+    def part_with(self, shard: int) -> None:
+        """Put a shard out of reach that is another node's now, in one step; nothing is written.
 
         Whoever waits for one of its actors gets `Moved`. Whoever waits until a change is durable
-        gets their answer.
+        gets their answer. What indexes hold of it is cleared away later, by `run` or `finish`.
+        Whoever finds something there asks an actor, and gets `Moved`, too.
         """
         world = self._world
         game_ids = world.ledger.list_games_of(shard)
         gone = [game_id for game_id in game_ids if not self._has_others(game_id, shard)]
         player_ids = set[int](world.players.list_keys_of(shard))
-        for place in (world.rooms, world.lobbies):
-            player_ids |= self._let_go(place, shard, game_ids)
-        world.players.discard_shard(shard)
-        world.friendships.directory.discard_shard(shard)
-        world.games.discard_shard(shard)
-        world.player_index.forget_departures(player_ids)
+        for room_id in world.rooms.directory.list_keys_of(shard):
+            self._studio.let_go(room_id)
+        for directory in self._directories:
+            directory.part_with(shard)
         boards = world.leaderboards
         for game_id in game_ids:
             (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)
         self.places.forget(shard)
+        seats = self._clear_seats(shard, game_ids, player_ids)
+        if len(gone) < len(game_ids):  # the rest of a game goes on to be listed: without these
+            deque(seats, maxlen=0)
+        self._partings += (seats, self._clear_actors(gone, player_ids))
+        self._clearer.unpark_all()
+
+    def finish(self) -> None:
+        """Clear away at once what is left in memory of shards that have gone."""
+        while self._partings:
+            deque(self._partings[0], maxlen=0)
+            self._partings.popleft()
+
+    async def _clear_for_ever(self) -> None:
+        """Clear away, in slices, what is left in memory of shards that have gone."""
+        while True:
+            while self._partings:
+                clearing = self._partings[0]
+                for _ in clearing:
+                    await trio.lowlevel.checkpoint()
+                if self._partings and self._partings[0] is clearing:
+                    self._partings.popleft()
+            await self._clearer.park()
+
+    def _clear_seats(
+        self, shard: int, game_ids: Collection[int], player_ids: set[int]
+    ) -> Iterator[None]:
+        """Forget the rooms and lobbies of a shard that has gone; add who sits there to a set."""
+        find_shard = self._world.ledger.get_shard
+        for place in (self._world.rooms, self._world.lobbies):
+            seats = place.seats
+            for count, key in enumerate(seats.list_keys_of(game_ids), 1):
+                if find_shard(seats.find_game(key) or 0, key) != shard:
+                    continue  # in another partition of its game
+                player_ids |= seats.get_members(key)
+                seats.forget(key)
+                self._studio.let_go(key)
+                if count % CLEARED_SLICE == 0:
+                    yield
+
+    def _clear_actors(self, gone: Collection[int], player_ids: set[int]) -> Iterator[None]:
+        """Clear away what actors of a shard that has gone have entered in indexes."""
+        world = self._world
+        for directory in self._directories:
+            while directory.stop_parted(CLEARED_SLICE):
+                yield
+        departed = [i for i in player_ids if world.players.find_active(i) is None]
+        world.player_index.forget_departures(departed)
         self.usage.let_go(gone)
+
+    @property
+    def _directories(self) -> tuple[Directory[Any], ...]:
+        world = self._world
+        return (
+            *(world.rooms.directory, world.lobbies.directory, world.players),
+            *(world.friendships.directory, world.games),
+        )
 
     def _has_others(self, game_id: int, shard: int) -> bool:
         """Return whether this node owns a partition of a game besides a shard that goes."""
@@ -216,20 +288,6 @@ class ShardKeeper:
         return ownership is not None and any(
             ownership.owns(other) for other in shards if other != shard
         )
-
-    def _let_go(
-        self, place: Journalled[Any, Any], shard: int, game_ids: Collection[int]
-    ) -> set[int]:
-        """Forget the rooms, or the lobbies, of a shard; return who sits there."""
-        player_ids = set[int]()
-        place.directory.discard_shard(shard)
-        for key in place.seats.list_keys_of(game_ids):
-            if self._world.ledger.get_shard(place.seats.find_game(key) or 0, key) != shard:
-                continue  # in another partition of its game
-            player_ids |= place.seats.get_members(key)
-            place.seats.forget(key)
-            self._studio.let_go(key)
-        return player_ids
 
 
 def _nothing() -> None:
