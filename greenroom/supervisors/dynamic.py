@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -217,6 +217,31 @@ class DynamicSupervisor(Generic[Role]):
                 raise Moved(f"{self.kind}/{key} is another node's", shard=shard)
         self._start(self._make_cell(key) if cell is None else cell, actor, shard)
         return Ref(self, key)
+
+    def adopt_together(self, actors: Mapping[Any, Actor[Role]], shard: int) -> None:
+        """Add many actors of a shard; see `Directory.adopt_together`."""
+        known = (self._cells, self._departed, self._left_behind, self._parted)
+        new = {k: a for k, a in actors.items() if not any([k in some for some in known])}
+        if len(self._cells) + len(new) > self.bounds.actors_max:
+            new = {}
+        for key in actors.keys() - new.keys():
+            self.adopt(key, actors[key], shard=shard)
+        if not new:
+            return
+        if self._ownership is not None and not self._ownership.owns(shard):
+            raise Moved(f"this {self.kind} is another node's", shard=shard)
+        cells: dict[Any, Cell[Role]] = {}
+        for key, actor in new.items():
+            cell: Cell[Role] = Cell(self, self.kind, key)
+            cells[key] = cell
+            actor.timers = ActorTimers(self.timers, cell)
+            cell.actor = actor
+            if self._ownership is not None:
+                cell.shard = shard
+        self._cells.update(cells)
+        if self._ownership is not None:
+            self._by_shard.setdefault(shard, {}).update(cells)
+        type(next(iter(new.values()))).start_together(new.values())
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
         """Take an actor out of memory if it has long been idle; see `Directory.passivate`."""

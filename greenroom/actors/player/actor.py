@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
@@ -119,6 +120,33 @@ class PlayerActor(Actor[PlayerRole]):
         if self._record is not None:
             self._enter(self._record)
             self._index.note_loaded(self._record)
+
+    @classmethod
+    def start_together(cls, actors: Collection[Self]) -> None:
+        """Do what `on_start` does, in fewer steps for those of the first one's game."""
+        first = next(iter(actors))
+        game_id = None if first._record is None else first._record.game_id
+        entering: list[PlayerActor] = []
+        players: list[Player] = []
+        for actor in actors:
+            player = actor._record
+            is_alike = player is not None and player.game_id == game_id and player.is_online
+            if player is None or not is_alike or actor._address:
+                actor.on_start()
+            else:
+                entering.append(actor)
+                players.append(player)
+        if game_id is not None:
+            first._enter_together(entering, players, first._find_usage(game_id))
+
+    def _enter_together(
+        self, actors: Sequence[PlayerActor], players: Sequence[Player], usage: GameUsage
+    ) -> None:
+        clock = self._clock
+        pieces = self._index.enter_together(players, usage, clock.monotonic(), clock.now())
+        for actor, piece in zip(actors, pieces, strict=True):
+            actor._piece, actor._online_in = piece, usage
+        usage.count_all_online(len(players))
 
     def on_stop(self) -> None:
         """Leave the index."""

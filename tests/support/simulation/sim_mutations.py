@@ -84,7 +84,7 @@ def _no_instrument() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _forget_to_let_go() -> Iterator[None]:
-    with patch.object(ShardKeeper, "let_go", _nothing), patch.object(OwnedShards, "lose", _nothing):
+    with patch.object(ShardKeeper, "part_with", _nothing), patch.object(OwnedShards, "lose", _nothing):
         yield
 
 
