@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from greenroom.actors.services.residency import check_residency
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, save_presence_of
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.world.rooms_and_lobbies import Journalled
+from greenroom.actors.seating.seats import SeatIndex
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ LOOK_SECONDS: Final = 0.02
 """How long to wait between two looks whether a shard is idle."""
 CLEARED_SLICE: Final = 50
 """Actors of a shard that has gone that are cleared away before other tasks get their turn."""
+CLEAR_AFTER_SECONDS: Final = 0.1
+"""How long to wait before that. Calls wait meanwhile until the next owner has the shard."""
 
 
 class ShardKeeper:
@@ -225,10 +227,11 @@ class ShardKeeper:
         for game_id in game_ids:
             (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)
         self.places.forget(shard)
-        seats = self._clear_seats(shard, game_ids, player_ids)
+        seats = self._clear_seats(self._list_seats(shard, game_ids), player_ids)
         if len(gone) < len(game_ids):  # the rest of a game goes on to be listed: without these
             deque(seats, maxlen=0)
-        self._partings += (seats, self._clear_actors(gone, player_ids))
+        self.usage.let_go(gone)
+        self._partings += (seats, self._clear_actors(player_ids))
         self._clearer.unpark_all()
 
     def finish(self) -> None:
@@ -238,8 +241,12 @@ class ShardKeeper:
             self._partings.popleft()
 
     async def _clear_for_ever(self) -> None:
-        """Clear away, in slices, what is left in memory of shards that have gone."""
+        """Clear away, in slices, what is left in memory of shards that have gone.
+
+        It waits a little: this machine may be busy with bringing them up in another process.
+        """
         while True:
+            await trio.sleep(CLEAR_AFTER_SECONDS)
             while self._partings:
                 clearing = self._partings[0]
                 for _ in clearing:
@@ -248,23 +255,31 @@ class ShardKeeper:
                     self._partings.popleft()
             await self._clearer.park()
 
-    def _clear_seats(
-        self, shard: int, game_ids: Collection[int], player_ids: set[int]
-    ) -> Iterator[None]:
-        """Forget the rooms and lobbies of a shard that has gone; add who sits there to a set."""
+    def _list_seats(
+        self, shard: int, game_ids: Collection[int]
+    ) -> list[tuple[SeatIndex[Any], str]]:
+        """Return the rooms and lobbies that an index has in a shard: not in others of their games.
+        """
         find_shard = self._world.ledger.get_shard
-        for place in (self._world.rooms, self._world.lobbies):
-            seats = place.seats
-            for count, key in enumerate(seats.list_keys_of(game_ids), 1):
-                if find_shard(seats.find_game(key) or 0, key) != shard:
-                    continue  # in another partition of its game
-                player_ids |= seats.get_members(key)
-                seats.forget(key)
-                self._studio.let_go(key)
-                if count % CLEARED_SLICE == 0:
-                    yield
+        return [
+            (place.seats, key)
+            for place in (self._world.rooms, self._world.lobbies)
+            for key in place.seats.list_keys_of(game_ids)
+            if find_shard(place.seats.find_game(key) or 0, key) == shard
+        ]
 
-    def _clear_actors(self, gone: Collection[int], player_ids: set[int]) -> Iterator[None]:
+    def _clear_seats(
+        self, places: Sequence[tuple[SeatIndex[Any], str]], player_ids: set[int]
+    ) -> Iterator[None]:
+        """Forget rooms and lobbies of a shard that has gone; add who sits there to a set."""
+        for count, (seats, key) in enumerate(places, 1):
+            player_ids |= seats.get_members(key)
+            seats.forget(key)
+            self._studio.let_go(key)
+            if count % CLEARED_SLICE == 0:
+                yield
+
+    def _clear_actors(self, player_ids: set[int]) -> Iterator[None]:
         """Clear away what actors of a shard that has gone have entered in indexes."""
         world = self._world
         for directory in self._directories:
@@ -272,7 +287,6 @@ class ShardKeeper:
                 yield
         departed = [i for i in player_ids if world.players.find_active(i) is None]
         world.player_index.forget_departures(departed)
-        self.usage.let_go(gone)
 
     @property
     def _directories(self) -> tuple[Directory[Any], ...]:
