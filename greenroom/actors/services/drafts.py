@@ -26,6 +26,7 @@ from greenroom.actors.services.read_ahead import (
     read_together,
     split_keys,
 )
+from greenroom.actors.world.loaders import JournalLoader
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
@@ -171,10 +172,31 @@ class ShardDrafts:
             if draft.is_too_large:
                 _logger.info("shards that are to come here are too large to be read ahead")
                 return False
+            await self._practise(draft.moment)
             for other in self._drafts:
                 other.shards -= draft.shards
             self._drafts.append(draft)
             return True
+
+    async def _practise(self, moment: str) -> None:
+        """Ask what will be asked when the shards come, of no shards.
+
+        So the connections for it are open, and Postgres knows the statements. Both would take
+        longer than the answers, while calls wait.
+        """
+        accounts, places = self._world.accounts, (self._world.rooms, self._world.lobbies)
+
+        async def compare_players() -> None:
+            await accounts.compare_online_players((), moment, ())
+
+        async def compare_places(loader: JournalLoader[Any, Any]) -> None:
+            await loader.journals.list_stored(loader.kind, (), {}, moment)
+
+        async def read_usage() -> None:
+            await accounts.read_moment()  # in its place
+
+        compare_all = (partial(compare_places, place.loader) for place in places)
+        await read_together(compare_players, *compare_all, read_usage)
 
     async def _read_places(self, draft: Draft, place: Journalled[Any, Any]) -> None:
         loader = place.loader

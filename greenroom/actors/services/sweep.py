@@ -141,6 +141,8 @@ async def _load_page_by_id(
     world: World, player_ids: Sequence[int], before: list[Player] | None
 ) -> list[Player]:
     """Return the page of those of some players who are online, likewise."""
+    if before and _last_id(before) == max(player_ids):
+        return []  # it need not be asked: calls wait meanwhile
     accounts = world.accounts
     return await accounts.load_online_players_by_id(_last_id(before), RESTORE_PAGE, player_ids)
 
