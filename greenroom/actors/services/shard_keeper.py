@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from greenroom.actors.services.residency import check_residency
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, save_presence_of
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.seating.seats import SeatIndex
+from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)
@@ -212,26 +212,23 @@ class ShardKeeper:
         """Put a shard out of reach that is another node's now, in one step; nothing is written.
 
         Whoever waits for one of its actors gets `Moved`. Whoever waits until a change is durable
-        gets their answer. What indexes hold of it is cleared away later, by `run` or `finish`.
-        Whoever finds something there asks an actor, and gets `Moved`, too.
+        gets their answer. What its actors have entered in indexes, and count for, is cleared away
+        later, by `run` or `finish`. Whoever finds somebody there asks the actor, and gets `Moved`.
         """
         world = self._world
         game_ids = world.ledger.list_games_of(shard)
         gone = [game_id for game_id in game_ids if not self._has_others(game_id, shard)]
         player_ids = set[int](world.players.list_keys_of(shard))
-        for room_id in world.rooms.directory.list_keys_of(shard):
-            self._studio.let_go(room_id)
         for directory in self._directories:
             directory.part_with(shard)
+        for place in (world.rooms, world.lobbies):
+            player_ids |= self._forget_seats(place, shard, game_ids)
         boards = world.leaderboards
         for game_id in game_ids:
             (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)
         self.places.forget(shard)
-        seats = self._clear_seats(self._list_seats(shard, game_ids), player_ids)
-        if len(gone) < len(game_ids):  # the rest of a game goes on to be listed: without these
-            deque(seats, maxlen=0)
         self.usage.let_go(gone)
-        self._partings += (seats, self._clear_actors(player_ids))
+        self._partings.append(self._clear(player_ids))
         self._clearer.unpark_all()
 
     def finish(self) -> None:
@@ -255,31 +252,20 @@ class ShardKeeper:
                     self._partings.popleft()
             await self._clearer.park()
 
-    def _list_seats(
-        self, shard: int, game_ids: Collection[int]
-    ) -> list[tuple[SeatIndex[Any], str]]:
-        """Return the rooms and lobbies that an index has in a shard: not in others of their games.
-        """
-        find_shard = self._world.ledger.get_shard
-        return [
-            (place.seats, key)
-            for place in (self._world.rooms, self._world.lobbies)
-            for key in place.seats.list_keys_of(game_ids)
-            if find_shard(place.seats.find_game(key) or 0, key) == shard
-        ]
-
-    def _clear_seats(
-        self, places: Sequence[tuple[SeatIndex[Any], str]], player_ids: set[int]
-    ) -> Iterator[None]:
-        """Forget rooms and lobbies of a shard that has gone; add who sits there to a set."""
-        for count, (seats, key) in enumerate(places, 1):
-            player_ids |= seats.get_members(key)
-            seats.forget(key)
+    def _forget_seats(
+        self, place: Journalled[Any, Any], shard: int, game_ids: Collection[int]
+    ) -> set[int]:
+        """Forget the rooms, or the lobbies, of a shard; return who sits there."""
+        player_ids = set[int]()
+        for key in place.seats.list_keys_of(game_ids):
+            if self._world.ledger.get_shard(place.seats.find_game(key) or 0, key) != shard:
+                continue  # in another partition of its game
+            player_ids |= place.seats.get_members(key)
+            place.seats.forget(key)
             self._studio.let_go(key)
-            if count % CLEARED_SLICE == 0:
-                yield
+        return player_ids
 
-    def _clear_actors(self, player_ids: set[int]) -> Iterator[None]:
+    def _clear(self, player_ids: Collection[int]) -> Iterator[None]:
         """Clear away what actors of a shard that has gone have entered in indexes."""
         world = self._world
         for directory in self._directories:
