@@ -220,8 +220,10 @@ class DynamicSupervisor(Generic[Role]):
 
     def adopt_together(self, actors: Mapping[Any, Actor[Role]], shard: int) -> None:
         """Add many actors of a shard; see `Directory.adopt_together`."""
-        known = (self._cells, self._departed, self._left_behind, self._parted)
-        new = {k: a for k, a in actors.items() if not any([k in some for some in known])}
+        new = dict(actors)
+        for known in (self._cells, self._departed, self._left_behind, self._parted):
+            for key in filter(known.__contains__, actors):
+                new.pop(key, None)
         if len(self._cells) + len(new) > self.bounds.actors_max:
             new = {}
         for key in actors.keys() - new.keys():

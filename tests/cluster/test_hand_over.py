@@ -56,9 +56,7 @@ async def test_the_next_owner_answers_the_calls_that_waited_before_it_looks_agai
     """A look took 8 ms at once after the shard had been opened, and the calls waited for it."""
     async with running() as (_, (one, two)):
         looks: list[float] = []
-        monkeypatch.setattr(
-            two.membership, "look_soon", lambda: looks.append(trio.current_time())
-        )
+        monkeypatch.setattr(two.membership, "look_soon", lambda: looks.append(trio.current_time()))
         (shard,) = shards_of(one, 1)
         await one.membership.hand_over.move([shard], two.node_id)
         await two.write(shard)

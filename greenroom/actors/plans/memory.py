@@ -123,7 +123,6 @@ class Memory:
         missing = self.size + more - server_max * part
         return Objection("server", owner, share, missing) if missing > 0 else None
 
-
     def begin_pieces(self, game: GameUsage, sizes: Sequence[int]) -> list[Piece]:
         """Begin to count several things of a game that come from no known address."""
         more = sum(sizes)

@@ -17,7 +17,7 @@ import trio
 from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.flows.presence import note_silent_members
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor

@@ -72,7 +72,7 @@ class Accounts(Protocol):
         ...
 
     async def read_moment(self) -> str:
-        """Return the present moment, as `compare_online_players` and `Journals.list_stored` take it.
+        """Return the present moment, for `compare_online_players` and `Journals.list_stored`.
 
         Whatever is read after this call has all that was written before the moment.
         """

@@ -609,9 +609,12 @@ async def test_who_is_in_memory_stays_as_they_are_when_others_come_together(
     assert (await present.player.ask(ReadPlayerDocument())).player_data == b'{"newer":1}'
     assert index.find(players[1].token_hash) == newcomer.player_id
     assert world.ledger.get_game_usage(arena.game.game_id).players_online == online + 1
+    world.players.drop(newcomer.player_id)
+    node.owned.lose(shard)
+    actor = PlayerActor(old[1], index, clock)
     with pytest.raises(Moved):
-        actors = {77: PlayerActor(msgspec.structs.replace(old[0], player_id=77), index, clock)}
-        world.players.adopt_together(actors, SHARDS - 1 if shard == 0 else shard - 1)
+        world.players.adopt_together({newcomer.player_id: actor}, shard)
+    assert index.find(players[1].token_hash) is None
 
 
 async def test_an_actor_that_is_back_before_it_was_cleared_away_stays_in_the_index(

@@ -84,7 +84,10 @@ def _no_instrument() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _forget_to_let_go() -> Iterator[None]:
-    with patch.object(ShardKeeper, "part_with", _nothing), patch.object(OwnedShards, "lose", _nothing):
+    with (
+        patch.object(ShardKeeper, "part_with", _nothing),
+        patch.object(OwnedShards, "lose", _nothing),
+    ):
         yield
 
 
