@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
