@@ -172,13 +172,13 @@ class ShardDrafts:
             if draft.is_too_large:
                 _logger.info("shards that are to come here are too large to be read ahead")
                 return False
-            await self._practise(draft.moment)
+            await self._ask_ahead(draft.moment)
             for other in self._drafts:
                 other.shards -= draft.shards
             self._drafts.append(draft)
             return True
 
-    async def _practise(self, moment: str) -> None:
+    async def _ask_ahead(self, moment: str) -> None:
         """Ask what will be asked when the shards come, of no shards.
 
         So the connections for it are open, and Postgres knows the statements. Both would take

@@ -79,7 +79,7 @@ class ShardKeeper:
         self._world = world
         self._studio = studio
         self._partings = deque[Iterator[None]]()
-        """What is still to be cleared away of shards that have gone; each yields between slices."""
+        """The rest of shards that have gone, to be cleared away; each yields between slices."""
         self._clearer = trio.lowlevel.ParkingLot()
         """The task that clears it away, while there is nothing to clear."""
 
