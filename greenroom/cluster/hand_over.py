@@ -4,7 +4,8 @@
    reads the shards ahead. Everything is served on.
 2. Say goodbye: members of rooms are asked to come back, and what they still send is served.
 3. In one synchronous step, the change of owner is queued behind all that was queued before, and the
-   actors of the shards leave memory. Calls for them wait from now on.
+   actors of the shards are out of reach. Calls for them wait from now on. What is left of them in
+   memory is cleared away later.
 4. Once that is durable, the next owner is told, with who was connected and what they miss. Nothing
    is told before, for the change might yet be refused.
 5. The next owner reads what was written since it read ahead, opens the shards, and the calls go

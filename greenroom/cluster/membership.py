@@ -590,4 +590,6 @@ class Membership:
             self._guard.note_unreachable_for_all(at, self._options.lease_seconds / 2)
 
     def _note_opened(self, shards: list[int]) -> None:  # noqa: ARG002
-        self.look_soon()
+        """Tell others soon that this node has come up; the calls that waited come before a look."""
+        if self._described is None or self._described[0] == "starting":
+            self.look_soon()

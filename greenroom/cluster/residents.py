@@ -71,6 +71,7 @@ class WorldResidents:
 
     async def bring_up(self, epochs: Mapping[int, int]) -> None:
         """See `Residents`."""
+        self._keeper.finish()  # before one of them, or another of their games', is here again
         self._storage.session.gain(dict(epochs))
         await self._storage.committer.flush()  # we may have owned them a moment ago
         await self._keeper.bring_up(list(epochs))
@@ -163,7 +164,7 @@ class WorldResidents:
         waits: dict[int, Callable[[float], Awaitable[None]]] = {}
         for shard, epoch in epochs.items():  # one by one: a game goes with its last partition
             waits[shard] = committer.hand_over(shard, epoch, to_node)
-            self._keeper.let_go(shard)
+            self._keeper.part_with(shard)
         return PartedShards(waits, self._hub.export(room_ids, AUDIENCES_BYTES_MAX))
 
     def adopt(self, audiences: bytes) -> None:

@@ -100,12 +100,19 @@ _ONLINE_PLAYERS_OF = Statement(
 _ONLINE_PLAYERS_BY_ID = Statement(
     _online_players("AND p.player_id = ANY ($3)"), *(INT8, INT8, INT8_COLUMN.array_oid)
 )
-_ONLINE_IDS_OF = Statement(
-    f"SELECT p.player_id, b.ban_id IS NOT NULL OR {written_since('p', '$2')} {_PLAYERS}"
-    " JOIN games AS g ON g.game_id = p.game_id WHERE p.is_online"
-    " AND coalesce(p.shard, g.shards[1]) = ANY ($1) ORDER BY p.player_id",
+_ONLINE_OTHERWISE = Statement(
+    f"""
+    SELECT coalesce(o.player_id, k.player_id), o.player_id IS NOT NULL
+    FROM unnest($3) AS k(player_id) FULL JOIN (
+        SELECT p.player_id, b.ban_id IS NOT NULL OR {written_since("p", "$2")} AS is_written
+        {_PLAYERS} JOIN games AS g ON g.game_id = p.game_id
+        WHERE p.is_online AND coalesce(p.shard, g.shards[1]) = ANY ($1)
+    ) AS o ON o.player_id = k.player_id
+    WHERE k.player_id IS NULL OR o.player_id IS NULL OR o.is_written
+    """,
     INT8_COLUMN.array_oid,
     TEXT,
+    INT8_COLUMN.array_oid,
 )
 """A ban is a row of another table, so whoever has one counts as written."""
 _PLAYERS_PAGE = Statement(
@@ -302,10 +309,12 @@ class DatabaseAccounts:
         ((moment,),) = await self._read_rows(MOMENT)
         return cast("str", moment)
 
-    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
-        """Return the ids of online players of shards, each with whether it was written since."""
-        encoded = INT8_COLUMN.encode(sorted(shards))
-        rows = await self._read_rows(_ONLINE_IDS_OF, encoded, text(moment))
+    async def compare_online_players(
+        self, shards: Collection[int], moment: str, known: Collection[int]
+    ) -> dict[int, bool]:
+        """Return how online players of shards differ from what was read; see `Accounts`."""
+        of_shards, ids = INT8_COLUMN.encode(sorted(shards)), INT8_COLUMN.encode(list(known))
+        rows = await self._read_rows(_ONLINE_OTHERWISE, of_shards, text(moment), ids)
         return dict(cast("list[tuple[int, bool]]", rows))
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -127,6 +128,8 @@ class DynamicSupervisor(Generic[Role]):
         self._idle_since: dict[Any, tuple[int, float]] = {}
         self._departed: OrderedDict[Any, float] = OrderedDict()
         """Actors that have left for another node, and when, for longer than any load takes."""
+        self._parted: dict[Any, tuple[Cell[Role], Actor[Role]]] = {}
+        """Actors whose shard has left, and whose `on_stop` is still to be called."""
         self._left_behind: dict[Any, Batch] = {}
         """Changes of discarded actors that the database does not hold yet, by key."""
         self._nursery: trio.Nursery | None = None
@@ -149,6 +152,7 @@ class DynamicSupervisor(Generic[Role]):
                 await self._drain_forever()
         finally:
             self._nursery = None
+            self.stop_parted(len(self._parted))
             for key in list(self._cells):
                 self.discard(key)
 
@@ -213,6 +217,33 @@ class DynamicSupervisor(Generic[Role]):
                 raise Moved(f"{self.kind}/{key} is another node's", shard=shard)
         self._start(self._make_cell(key) if cell is None else cell, actor, shard)
         return Ref(self, key)
+
+    def adopt_together(self, actors: Mapping[Any, Actor[Role]], shard: int) -> None:
+        """Add many actors of a shard; see `Directory.adopt_together`."""
+        new = dict(actors)
+        for known in (self._cells, self._departed, self._left_behind, self._parted):
+            for key in filter(known.__contains__, actors):
+                new.pop(key, None)
+        if len(self._cells) + len(new) > self.bounds.actors_max:
+            new = {}
+        for key in actors.keys() - new.keys():
+            self.adopt(key, actors[key], shard=shard)
+        if not new:
+            return
+        if self._ownership is not None and not self._ownership.owns(shard):
+            raise Moved(f"this {self.kind} is another node's", shard=shard)
+        cells: dict[Any, Cell[Role]] = {}
+        for key, actor in new.items():
+            cell: Cell[Role] = Cell(self, self.kind, key)
+            cells[key] = cell
+            actor.timers = ActorTimers(self.timers, cell)
+            cell.actor = actor
+            if self._ownership is not None:
+                cell.shard = shard
+        self._cells.update(cells)
+        if self._ownership is not None:
+            self._by_shard.setdefault(shard, {}).update(cells)
+        type(next(iter(new.values()))).start_together(new.values())
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
         """Take an actor out of memory if it has long been idle; see `Directory.passivate`."""
@@ -319,17 +350,34 @@ class DynamicSupervisor(Generic[Role]):
             return False
         return trio.current_time() - left_at < self.bounds.passivate_seconds_min
 
-    def discard_shard(self, shard: int) -> None:
-        """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
+    def part_with(self, shard: int) -> None:
+        """Put all actors of a shard out of reach in one step; see `Directory.part_with`."""
         left = {key: batch for key, batch in self._left_behind.items() if not batch.settled}
-        for key in self.list_keys_of(shard):
-            cell = self._cells[key]
-            batch = cell.in_flight
-            if batch is not None:
+        error = Moved(f"this {self.kind} is another node's")
+        cells = self._by_shard.pop(shard, {})
+        for key, cell in cells.items():
+            del self._cells[key]
+            self._idle_since.pop(key, None)
+            self._budgets.pop(key, None)
+            if (batch := cell.in_flight) is not None:
                 left[key] = batch
-            self._forget(cell, Moved(f"{cell.label} is another node's"))
+            if cell.given_up is None and (actor := cell.part(error)) is not None:
+                self._parted[key] = cell, actor
         self._left_behind = left
-        self.timers.tidy()
+        turns = sum([cell.handled for cell in cells.values()])
+        self._past_turns[shard] = self._past_turns.get(shard, 0) + turns
+
+    def stop_parted(self, actors_max: int) -> bool:
+        """Stop actors that were parted with, and free what they held; see `Directory`."""
+        for key in list(islice(self._parted, actors_max)):
+            self._stop_parted(key)
+        if not self._parted:
+            self.timers.tidy()
+        return bool(self._parted)
+
+    def _stop_parted(self, key: Any) -> None:
+        cell, actor = self._parted.pop(key)
+        cell.stop(actor)
 
     def run_now(self, key: Any, command: Command[Role, Any]) -> None:
         """Have an actor that is up run a command before all that waits, whatever comes of it."""
@@ -486,6 +534,8 @@ class DynamicSupervisor(Generic[Role]):
 
     def _start(self, cell: Cell[Role], actor: Actor[Role], shard: int | None) -> None:
         """Start an incarnation, in a shard where there are other nodes."""
+        if cell.key in self._parted:  # it has come back already; what it entered comes after
+            self._stop_parted(cell.key)
         if self._ownership is not None and shard is not None:
             self._live_in(cell, shard)
         actor.timers = ActorTimers(self.timers, cell)

@@ -50,6 +50,19 @@ async def test_a_shard_moves_with_what_is_in_it(autojump_clock: Clock) -> None:
         assert await one.write(shard) == 2
 
 
+async def test_the_next_owner_answers_the_calls_that_waited_before_it_looks_again(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look took 8 ms at once after the shard had been opened, and the calls waited for it."""
+    async with running() as (_, (one, two)):
+        looks: list[float] = []
+        monkeypatch.setattr(two.membership, "look_soon", lambda: looks.append(trio.current_time()))
+        (shard,) = shards_of(one, 1)
+        await one.membership.hand_over.move([shard], two.node_id)
+        await two.write(shard)
+        assert looks == []
+
+
 async def test_what_is_being_written_beside_the_queue_is_waited_for(
     autojump_clock: Clock,
 ) -> None:

@@ -27,8 +27,9 @@ async def settle(storage: Storage, *events: Event) -> None:
     await storage.committer.submit(writer, events).wait(writer, 10)
 
 
-async def online(storage: Storage, moment: str) -> dict[int, bool]:
-    return await storage.accounts.list_online_players([0], moment)
+async def others(storage: Storage, moment: str, *known: int) -> dict[int, bool]:
+    """Return who is not as they were read, and whether each is online."""
+    return await storage.accounts.compare_online_players([0], moment, known)
 
 
 async def later_moment(storage: Storage) -> str:
@@ -61,15 +62,19 @@ def snapshot(key: str, version: int) -> Snapshot:
 async def test_players_who_were_written_since_are_told_from_those_who_were_not(storage: Storage):
     await settle(storage, *(registered(n) for n in range(1, 8)))
     moment = await later_moment(storage)
-    assert await online(storage, moment) == dict.fromkeys(range(1, 8), False)
+    known = range(1, 8)
+    assert await others(storage, moment, *known) == {}
+    unknown = dict.fromkeys((1, 4, 5, 6, 7), True)
+    assert await others(storage, moment, 2, 3, 77) == unknown | {77: False}
+    assert await storage.accounts.compare_online_players([1], moment, [2]) == {2: False}
     await settle(storage, PlayerDocumentReplaced(2, 1, b'{"new":1}', AT))
     await settle(storage, PlayerLoggedOut(3, AT), PlayerDeleted(4, 1))
     await settle(storage, PlayerBanned(5, 1, "b" * 32, "forever", None, AT, None))
     storage.committer.submit(FakeWriter(), [PlayerPresenceSaved(6, True, AT + 1)])
     await storage.committer.flush()
     await settle(storage, registered(9))
-    written = {1: False, 2: True, 5: True, 6: True, 7: False, 9: True}
-    assert await online(storage, moment) == written
+    written = {2: True, 3: False, 4: False, 5: True, 6: True, 9: True}
+    assert await others(storage, moment, *known) == written
 
 
 async def test_who_is_banned_counts_as_written_for_the_end_of_a_ban_leaves_no_trace(
@@ -77,7 +82,7 @@ async def test_who_is_banned_counts_as_written_for_the_end_of_a_ban_leaves_no_tr
 ):
     await settle(storage, registered(1), registered(2))
     await settle(storage, PlayerBanned(2, 1, "b" * 32, "forever", None, AT, None))
-    assert await online(storage, await later_moment(storage)) == {1: False, 2: True}
+    assert await others(storage, await later_moment(storage), 1, 2) == {2: True}
 
 
 async def test_a_transaction_that_was_under_way_at_the_moment_counts_as_later(
@@ -91,7 +96,7 @@ async def test_a_transaction_that_was_under_way_at_the_moment_counts_as_later(
     moment = await storage.accounts.read_moment()
     await settle(storage, PlayerDocumentReplaced(2, 1, b'{"new":1}', AT))
     await connection.script("COMMIT", seconds_max=10)
-    assert await online(storage, moment) == {1: True, 2: True}
+    assert await others(storage, moment, 1, 2) == {1: True, 2: True}
 
 
 async def test_rooms_with_later_entries_or_snapshots_are_told_from_others(storage: Storage):

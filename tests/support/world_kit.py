@@ -316,14 +316,18 @@ class Memory:
         await self.reach("read_moment")
         return moment
 
-    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
-        await self.reach("list_online_players")
+    async def compare_online_players(
+        self, shards: Collection[int], moment: str, known: Collection[int]
+    ) -> dict[int, bool]:
+        await self.reach("compare_online_players")
         then = self.moments[moment]
-        return {
+        is_written = {
             p.player_id: then.get(p.player_id) != p
             for p in self._sorted()
             if p.is_online and self.shard_of_player(p) in shards
         }
+        gone = dict.fromkeys(set(known) - is_written.keys(), False)
+        return gone | {i: True for i, is_new in is_written.items() if is_new or i not in known}
 
     def committed_by(self, ownership: Ownership | None, events: Iterable[Event]) -> Iterator[Event]:
         """Iterate over those events that a node may have committed, of all that there were."""

@@ -5,7 +5,7 @@ An actor never sees its mailbox or its tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from greenroom.actors.kernel.message import Changed, Command, Event, Reply
@@ -79,6 +79,12 @@ class Actor(Generic[Role]):
 
     def on_start(self) -> None:
         """Run when the actor has come up (loaded, adopted or restarted), before any command."""
+
+    @classmethod
+    def start_together(cls, actors: Collection[Any]) -> None:
+        """Do what `on_start` does, for several that have come to memory at the same time."""
+        for actor in actors:
+            actor.on_start()
 
     def on_refused(self) -> None:
         """Undo what the handler of this turn did besides its events, which are not applied.

@@ -198,6 +198,16 @@ class Cell(Generic[Role]):
         """End the cell: answer every queued command, and every later one, with `error`."""
         self.given_up = error
         self.retire()
+        self._answer_all(error)
+
+    def part(self, error: ActorUnavailable) -> Actor[Role] | None:
+        """Do what `give_up` does, but return the incarnation, for `stop` to be called with it."""
+        self.given_up = error
+        actor, self.actor, self.timers = self.actor, None, None
+        self._answer_all(error)
+        return actor
+
+    def _answer_all(self, error: ActorUnavailable) -> None:
         mailbox, self._mailbox = self._mailbox, None
         while mailbox:
             envelope = mailbox.take()
@@ -215,8 +225,11 @@ class Cell(Generic[Role]):
     def retire(self) -> None:
         """End the incarnation, if there is one: stop its timers and call `on_stop`."""
         actor, self.actor, self.timers = self.actor, None, None
-        if actor is None:
-            return
+        if actor is not None:
+            self.stop(actor)
+
+    def stop(self, actor: Actor[Role]) -> None:
+        """Call `on_stop` of an incarnation that has ended."""
         try:
             actor.on_stop()
         except BaseException as error:  # a bug in a hook must not reach others

@@ -102,6 +102,11 @@ class GameUsage:
         if key := share_key(address):
             self._online_from.add(key)
 
+    def count_all_online(self, players: int) -> None:
+        """Count so many more players online, whose addresses are not known."""
+        self.players_online += players
+        self.owner.players_online += players
+
     def uncount_online(self, address: str = "") -> None:
         """Stop counting a player; `address` is what they were counted with."""
         self.players_online -= 1

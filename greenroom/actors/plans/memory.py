@@ -6,7 +6,7 @@ loss do (`LetGo`). If that is not enough, the request is refused before anything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -122,6 +122,16 @@ class Memory:
                 return Objection("address", owner, share, missing)
         missing = self.size + more - server_max * part
         return Objection("server", owner, share, missing) if missing > 0 else None
+
+    def begin_pieces(self, game: GameUsage, sizes: Sequence[int]) -> list[Piece]:
+        """Begin to count several things of a game that come from no known address."""
+        more = sum(sizes)
+        self.size += more
+        game.count_held(self.kind, more)
+        pieces = [Piece(self, game, "") for _ in sizes]
+        for piece, size in zip(pieces, sizes, strict=True):
+            piece.size = size
+        return pieces
 
 
 class Piece:

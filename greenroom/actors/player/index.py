@@ -8,7 +8,7 @@ may be in the database.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import GameUsage, Ledger
@@ -117,6 +117,36 @@ class PlayerIndex:
         self._online[player_id] = (monotonic, now)
         self._gone.pop(player_id, None)
         self._offline.pop(player_id, None)
+
+    def enter_together(
+        self, players: Sequence[Player], game: GameUsage, monotonic: float, now: int
+    ) -> list[Piece]:
+        """Enter players of a game who come to memory at the same time and are online.
+
+        Args:
+            players: none of them is in memory.
+            game: theirs.
+            monotonic: as for `note_sign_of_life`.
+            now: likewise, for those of whom no sign of life is known.
+
+        Returns:
+            What each of them holds.
+        """
+        pieces = self.memory.begin_pieces(game, [*map(held_bytes, players)])
+        for player, piece in zip(players, pieces, strict=True):
+            player_id, heard = player.player_id, player.last_heartbeat
+            self._pieces[player_id] = piece
+            self._by_token[player.token_hash] = player_id
+            if player.stats != NO_STATS:
+                self._stats[player_id] = player
+            if self._gone or self._offline or player_id in self._online:
+                self.mark_online(player_id, monotonic, now if heard is None else heard)
+            else:
+                self._online[player_id] = (monotonic, now if heard is None else heard)
+        if game.game_id in self.ledger.spread:
+            for player in players:
+                self.note_loaded(player)
+        return pieces
 
     def mark_offline(self, player_id: int) -> None:
         """Note that an active player is offline."""

@@ -26,6 +26,7 @@ from greenroom.actors.services.read_ahead import (
     read_together,
     split_keys,
 )
+from greenroom.actors.world.loaders import JournalLoader
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.rooms_and_lobbies import Journalled
 from greenroom.actors.world.world import World
@@ -116,14 +117,11 @@ class TakenDrafts:
                 ready.append((key, *states.pop(key)))
 
     async def _compare_players_of(self, accounts: Accounts, draft: Draft, shards: set[int]) -> None:
-        stored = await accounts.list_online_players(shards, draft.moment)
+        known, players = list(draft.players), draft.players
+        others = await accounts.compare_online_players(shards, draft.moment, known)
         ready, written = self._players
-        for player_id, is_written in stored.items():
-            player = draft.players.pop(player_id, None)
-            if is_written or player is None:
-                written.append(player_id)
-            else:
-                ready.append(player)
+        written += [player_id for player_id, is_here in others.items() if is_here]
+        ready += [players.pop(player_id) for player_id in known if player_id not in others]
 
     def find_places(self, kind: str) -> tuple[list[tuple[str, int, Any]], list[str]]:
         """Return the rooms, or lobbies, that are as they were read, and the keys of all others.
@@ -174,10 +172,31 @@ class ShardDrafts:
             if draft.is_too_large:
                 _logger.info("shards that are to come here are too large to be read ahead")
                 return False
+            await self._ask_ahead(draft.moment)
             for other in self._drafts:
                 other.shards -= draft.shards
             self._drafts.append(draft)
             return True
+
+    async def _ask_ahead(self, moment: str) -> None:
+        """Ask what will be asked when the shards come, of no shards.
+
+        So the connections for it are open, and Postgres knows the statements. Both would take
+        longer than the answers, while calls wait.
+        """
+        accounts, places = self._world.accounts, (self._world.rooms, self._world.lobbies)
+
+        async def compare_players() -> None:
+            await accounts.compare_online_players((), moment, ())
+
+        async def compare_places(loader: JournalLoader[Any, Any]) -> None:
+            await loader.journals.list_stored(loader.kind, (), {}, moment)
+
+        async def read_usage() -> None:
+            await accounts.read_moment()  # in its place
+
+        compare_all = (partial(compare_places, place.loader) for place in places)
+        await read_together(compare_players, *compare_all, read_usage)
 
     async def _read_places(self, draft: Draft, place: Journalled[Any, Any]) -> None:
         loader = place.loader

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import trio
 
 from greenroom.actors.flows.presence import watch_silent_members
 from greenroom.actors.flows.spread.copies import drop_own_copies
+from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.journal import StoreSnapshot
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS
@@ -34,6 +36,10 @@ _logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.02
 """How long to wait between two looks whether a shard is idle."""
+CLEARED_SLICE: Final = 50
+"""Actors of a shard that has gone that are cleared away before other tasks get their turn."""
+CLEAR_AFTER_SECONDS: Final = 0.1
+"""How long to wait before that. Calls wait meanwhile until the next owner has the shard."""
 
 
 class ShardKeeper:
@@ -72,9 +78,15 @@ class ShardKeeper:
         self.drafts = ShardDrafts(world)
         self._world = world
         self._studio = studio
+        self._partings = deque[Iterator[None]]()
+        """The rest of shards that have gone, to be cleared away; each yields between slices."""
+        self._clearer = trio.lowlevel.ParkingLot()
+        """The task that clears it away, while there is nothing to clear."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Bring up what this node owns, report started, and keep rooms and lobbies.
+
+        What is left in memory of shards that have gone is cleared away meanwhile.
 
         That is everything where there are no other nodes.
 
@@ -84,7 +96,9 @@ class ShardKeeper:
         ownership = self._world.ownership
         own = range(SHARDS) if ownership is None else filter(ownership.owns, range(SHARDS))
         await self.bring_up(list(own))
-        await self.places.run(task_status=task_status)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._clear_for_ever)
+            await self.places.run(task_status=task_status)
 
     async def bring_up(self, shards: Collection[int]) -> None:
         """Bring the rooms, lobbies, online players and usage of these shards to memory.
@@ -107,6 +121,7 @@ class ShardKeeper:
 
     async def _restore(self, shards: Collection[int]) -> list[int]:
         """Do what `bring_up` says; return how many rooms and lobbies, and players, have come."""
+        self.finish()  # what is cleared away later must not be what comes now
         drop_own_copies(self._world, shards)
         for game_id, partitions in self._world.ledger.spread.items():
             if not set(shards).isdisjoint(partitions):
@@ -189,40 +204,59 @@ class ShardKeeper:
             world.rooms.directory.run_now(room_id, StoreSnapshot())
 
     def let_go(self, shard: int) -> None:
-        """Forget a shard that is another node's now, in one step; nothing is written.
+        """Forget a shard that is another node's now, in one step; nothing is written."""
+        self.part_with(shard)
+        self.finish()
+
+    def part_with(self, shard: int) -> None:
+        """Put a shard out of reach that is another node's now, in one step; nothing is written.
 
         Whoever waits for one of its actors gets `Moved`. Whoever waits until a change is durable
-        gets their answer.
+        gets their answer. What its actors have entered in indexes, and count for, is cleared away
+        later, by `run` or `finish`. Whoever finds somebody there asks the actor, and gets `Moved`.
         """
         world = self._world
         game_ids = world.ledger.list_games_of(shard)
         gone = [game_id for game_id in game_ids if not self._has_others(game_id, shard)]
         player_ids = set[int](world.players.list_keys_of(shard))
+        for directory in self._directories:
+            directory.part_with(shard)
         for place in (world.rooms, world.lobbies):
-            player_ids |= self._let_go(place, shard, game_ids)
-        world.players.discard_shard(shard)
-        world.friendships.directory.discard_shard(shard)
-        world.games.discard_shard(shard)
-        world.player_index.forget_departures(player_ids)
+            player_ids |= self._forget_seats(place, shard, game_ids)
         boards = world.leaderboards
         for game_id in game_ids:
             (boards.forget_game if game_id in gone else boards.forget_ranks)(game_id)
         self.places.forget(shard)
         self.usage.let_go(gone)
+        self._partings.append(self._clear(player_ids))
+        self._clearer.unpark_all()
 
-    def _has_others(self, game_id: int, shard: int) -> bool:
-        """Return whether this node owns a partition of a game besides a shard that goes."""
-        ownership, shards = self._world.ownership, self._world.ledger.find_shards(game_id)
-        return ownership is not None and any(
-            ownership.owns(other) for other in shards if other != shard
-        )
+    def finish(self) -> None:
+        """Clear away at once what is left in memory of shards that have gone."""
+        while self._partings:
+            deque(self._partings[0], maxlen=0)
+            self._partings.popleft()
 
-    def _let_go(
+    async def _clear_for_ever(self) -> None:
+        """Clear away, in slices, what is left in memory of shards that have gone.
+
+        It waits a little: this machine may be busy with bringing them up in another process.
+        """
+        while True:
+            await trio.sleep(CLEAR_AFTER_SECONDS)
+            while self._partings:
+                clearing = self._partings[0]
+                for _ in clearing:
+                    await trio.lowlevel.checkpoint()
+                if self._partings and self._partings[0] is clearing:
+                    self._partings.popleft()
+            await self._clearer.park()
+
+    def _forget_seats(
         self, place: Journalled[Any, Any], shard: int, game_ids: Collection[int]
     ) -> set[int]:
         """Forget the rooms, or the lobbies, of a shard; return who sits there."""
         player_ids = set[int]()
-        place.directory.discard_shard(shard)
         for key in place.seats.list_keys_of(game_ids):
             if self._world.ledger.get_shard(place.seats.find_game(key) or 0, key) != shard:
                 continue  # in another partition of its game
@@ -230,6 +264,30 @@ class ShardKeeper:
             place.seats.forget(key)
             self._studio.let_go(key)
         return player_ids
+
+    def _clear(self, player_ids: Collection[int]) -> Iterator[None]:
+        """Clear away what actors of a shard that has gone have entered in indexes."""
+        world = self._world
+        for directory in self._directories:
+            while directory.stop_parted(CLEARED_SLICE):
+                yield
+        departed = [i for i in player_ids if world.players.find_active(i) is None]
+        world.player_index.forget_departures(departed)
+
+    @property
+    def _directories(self) -> tuple[Directory[Any], ...]:
+        world = self._world
+        return (
+            *(world.rooms.directory, world.lobbies.directory, world.players),
+            *(world.friendships.directory, world.games),
+        )
+
+    def _has_others(self, game_id: int, shard: int) -> bool:
+        """Return whether this node owns a partition of a game besides a shard that goes."""
+        ownership, shards = self._world.ownership, self._world.ledger.find_shards(game_id)
+        return ownership is not None and any(
+            ownership.owns(other) for other in shards if other != shard
+        )
 
 
 def _nothing() -> None:

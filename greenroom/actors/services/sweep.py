@@ -17,7 +17,7 @@ import trio
 from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.flows.presence import note_silent_members
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
@@ -29,7 +29,7 @@ from greenroom.actors.player.messages import (
     SavePresence,
 )
 from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
-from greenroom.actors.services.read_ahead import read_ahead
+from greenroom.actors.services.read_ahead import read_ahead, read_together
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)
@@ -74,11 +74,10 @@ async def restore_online(
 
     def take(page: list[Player]) -> None:
         nonlocal restored
-        for player in page:
-            is_here = _adopt(world, player, guard)
-            restored += is_here
-            if is_here and world.ownership and world.players.find_shard(player.player_id) is None:
-                left.append(player.player_id)  # lately, for another node: they are read anew
+        for shard, players in _by_shard(world, page).items():
+            if guard.holds(shard):
+                restored += len(players)
+                left.extend(_adopt(world, players, shard))
         if homes is not None and (spread := world.ledger.spread):
             homes.update({p.player_id: partition_of(world, p) for p in page if p.game_id in spread})
 
@@ -118,11 +117,17 @@ async def _restore_drafts(
 ) -> None:
     """Take in online players who were read ahead; read those again who were written since."""
     ready, written = drafts.find_players()
-    if written:
-        await read_ahead(partial(_load_page_by_id, world, written), take)
-    for start in range(0, len(ready), SLICE):
-        take(ready[start : start + SLICE])
-        await trio.lowlevel.checkpoint()
+
+    async def read_written() -> None:
+        if written:
+            await read_ahead(partial(_load_page_by_id, world, written), take)
+
+    async def take_ready() -> None:
+        for start in range(0, len(ready), SLICE):
+            await trio.lowlevel.checkpoint()  # what was written is asked for first
+            take(ready[start : start + SLICE])
+
+    await read_together(read_written, take_ready)
 
 
 async def _load_page(
@@ -136,6 +141,8 @@ async def _load_page_by_id(
     world: World, player_ids: Sequence[int], before: list[Player] | None
 ) -> list[Player]:
     """Return the page of those of some players who are online, likewise."""
+    if before and _last_id(before) == max(player_ids):
+        return []  # it need not be asked: calls wait meanwhile
     accounts = world.accounts
     return await accounts.load_online_players_by_id(_last_id(before), RESTORE_PAGE, player_ids)
 
@@ -144,13 +151,30 @@ def _last_id(page: list[Player] | None) -> int:
     return page[-1].player_id if page else 0
 
 
-def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:
-    """Bring a player to memory whose shard is still this node's; return whether it is."""
-    if not guard.holds(partition_of(world, player)):
-        return False
-    with suppress(Moved):  # the game is being deleted
-        world.players.adopt(player.player_id, PlayerActor(player, world.player_index, world.clock))
-    return True
+def _by_shard(world: World, page: Iterable[Player]) -> dict[int, list[Player]]:
+    """Return players by the shards where they live; without those whose game is being deleted."""
+    together: dict[tuple[int | None, int], list[Player]] = {}
+    for player in page:
+        together.setdefault((player.shard, player.game_id), []).append(player)
+    found: dict[int, list[Player]] = {}
+    for (shard, game_id), players in together.items():
+        if shard is None and world.ownership and world.ledger.find_shard(game_id) is None:
+            continue
+        found.setdefault(partition_of(world, players[0]), []).extend(players)
+    return found
+
+
+def _adopt(world: World, players: Sequence[Player], shard: int) -> list[int]:
+    """Bring players of a shard to memory; return whom not.
+
+    They have left for another node lately, or were being read anew: they are read when asked.
+    """
+    index, clock = world.player_index, world.clock
+    actors = {player.player_id: PlayerActor(player, index, clock) for player in players}
+    world.players.adopt_together(actors, shard)
+    if world.ownership is None:
+        return []
+    return [player_id for player_id in actors if world.players.find_shard(player_id) is None]
 
 
 async def sweep_for_ever(

@@ -72,16 +72,25 @@ class Accounts(Protocol):
         ...
 
     async def read_moment(self) -> str:
-        """Return the present moment, as `list_online_players` and `Journals.list_stored` take it.
+        """Return the present moment, for `compare_online_players` and `Journals.list_stored`.
 
         Whatever is read after this call has all that was written before the moment.
         """
         ...
 
-    async def list_online_players(self, shards: Collection[int], moment: str) -> dict[int, bool]:
-        """Return the ids of the online players of shards, by id.
+    async def compare_online_players(
+        self, shards: Collection[int], moment: str, known: Collection[int]
+    ) -> dict[int, bool]:
+        """Return who is not known as they are: whether each is online in these shards.
 
-        With each comes whether the record may have been written since a moment.
+        Args:
+            shards: of which the online players are wanted.
+            moment: since when nobody's record may have been written; see `moments`.
+            known: the ids of players who were read since that moment.
+
+        Returns:
+            The online players of these shards who are not known, or may have been written since.
+            Also those known who are not online there. All others are as they were read.
         """
         ...
 

@@ -214,13 +214,13 @@ def discard_all_but(kind: str) -> Callable[[DynamicSupervisor[Any], int], None]:
         if self.kind != kind:
             real(self, shard)
 
-    real = DynamicSupervisor.discard_shard
+    real = DynamicSupervisor.part_with
     return discard
 
 
 OVERSIGHTS: list[tuple[type, str, Any]] = [
     *(
-        (DynamicSupervisor, "discard_shard", discard_all_but(kind))
+        (DynamicSupervisor, "part_with", discard_all_but(kind))
         for kind in ("player", "game", "room", "lobby", "friendship")
     ),
     (SeatIndex, "forget", nothing),

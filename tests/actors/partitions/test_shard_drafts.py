@@ -94,6 +94,26 @@ async def test_what_was_read_ahead_is_not_read_again(pair: Pair, autojump_clock:
     assert not pair.following.keeper.drafts.size
 
 
+async def test_what_is_asked_when_a_shard_comes_was_asked_before(
+    pair: Pair, autojump_clock: MockClock
+):
+    """Opening connections for it took 5 to 10 ms of the pause."""
+    await furnish(pair.first, pair.arena)
+    pair.arena.memory.reads.clear()
+    assert await pair.read_ahead()
+    assert "compare_online_players" in pair.arena.memory.reads
+
+
+async def test_the_last_of_those_who_were_written_ends_the_reading(
+    pair: Pair, autojump_clock: MockClock
+):
+    player = await come(pair.arena)
+    assert await pair.read_ahead()
+    await player.player.ask(ReplacePlayerDocument(b'{"new":1}'))
+    await pair.hand_over()
+    assert pair.arena.memory.reads.count("load_players_by_id") == 1
+
+
 async def test_what_was_written_since_is_read_again(pair: Pair, autojump_clock: MockClock):
     world, game = pair.arena.world, pair.arena.game
     host, guest, other, leaver = [await come(pair.arena) for _ in range(4)]

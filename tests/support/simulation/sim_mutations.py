@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
@@ -84,7 +84,10 @@ def _no_instrument() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _forget_to_let_go() -> Iterator[None]:
-    with patch.object(ShardKeeper, "let_go", _nothing), patch.object(OwnedShards, "lose", _nothing):
+    with (
+        patch.object(ShardKeeper, "part_with", _nothing),
+        patch.object(OwnedShards, "lose", _nothing),
+    ):
         yield
 
 
@@ -220,9 +223,17 @@ def _trust_drafts() -> Iterator[None]:
 
         return trust
 
+    compare = Memory.compare_online_players
+
+    async def find_others(
+        memory: Memory, shards: Collection[int], moment: str, known: Collection[int]
+    ) -> dict[int, bool]:
+        others = await compare(memory, shards, moment, known)
+        return {i: is_here for i, is_here in others.items() if not is_here or i not in known}
+
     with (
         patch.object(MemoryJournals, "list_stored", trusting(MemoryJournals.list_stored)),
-        patch.object(Memory, "list_online_players", trusting(Memory.list_online_players)),
+        patch.object(Memory, "compare_online_players", find_others),
         patch.object(WorldResidents, "say_goodbye", say_goodbye_slowly),
     ):
         yield

@@ -1,0 +1,60 @@
+"""Actors that come to memory together, and those that are back before others were cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+from shard_kit import Node, come, open_node
+from trio.testing import MockClock
+
+from greenroom.actors.kernel.errors import Moved
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
+
+
+@pytest.fixture
+async def node(autojump_clock: MockClock) -> AsyncIterator[Node]:
+    async with open_node() as node:
+        yield node
+
+
+async def test_who_is_in_memory_stays_as_they_are_when_others_come_together(
+    node: Node, autojump_clock: MockClock
+):
+    arena = await node.add()
+    world, shard = node.world, node.shard_of(arena)
+    present, newcomer = await come(arena), await come(arena)
+    players = [arena.memory.players[one.player_id] for one in (present, newcomer)]
+    world.players.drop(newcomer.player_id)
+    await present.player.ask(ReplacePlayerDocument(b'{"newer":1}'))
+    online = world.ledger.get_game_usage(arena.game.game_id).players_online
+    old = [msgspec.structs.replace(player, player_data=b"{}") for player in players]
+    index, clock = world.player_index, world.clock
+    world.players.adopt_together({p.player_id: PlayerActor(p, index, clock) for p in old}, shard)
+    assert (await present.player.ask(ReadPlayerDocument())).player_data == b'{"newer":1}'
+    assert index.find(players[1].token_hash) == newcomer.player_id
+    assert world.ledger.get_game_usage(arena.game.game_id).players_online == online + 1
+    world.players.drop(newcomer.player_id)
+    node.owned.lose(shard)
+    actor = PlayerActor(old[1], index, clock)
+    with pytest.raises(Moved):
+        world.players.adopt_together({newcomer.player_id: actor}, shard)
+    assert index.find(players[1].token_hash) is None
+
+
+async def test_an_actor_that_is_back_before_it_was_cleared_away_stays_in_the_index(
+    node: Node, autojump_clock: MockClock
+):
+    """A player may have come to another partition of this node meanwhile."""
+    arena = await node.add()
+    world, shard = node.world, node.shard_of(arena)
+    player = arena.memory.players[(await come(arena)).player_id]
+    world.players.part_with(shard)
+    actor = PlayerActor(player, world.player_index, world.clock)
+    world.players.adopt(player.player_id, actor, shard=shard)
+    while world.players.stop_parted(10):
+        pass
+    assert world.player_index.find(player.token_hash) == player.player_id
+    assert world.player_index.is_online(player.player_id)
