@@ -251,8 +251,7 @@ async def test_who_stops_stays_until_what_others_have_sent_has_come(
             """Hold up what the third sends until the first has nothing left."""
             cluster.network.pause(three.node_id)
             three.bus.tell(one.node_id, b"last")
-            while cluster.shares()[one.node_id]:
-                await trio.sleep(0.001)
+            await until(lambda: not cluster.shares()[one.node_id], 60.0)
             has_nothing_since.append(trio.current_time())
             await trio.sleep(0.1)
             if not is_silent:
