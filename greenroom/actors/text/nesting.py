@@ -27,7 +27,7 @@ _read_over: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def nests_too_deep(data: bytes) -> bool:
-    """Return whether JSON nests deeper than allowed. A MiB takes at most a millisecond.
+    """Return whether JSON nests deeper than allowed. A MiB takes up to four milliseconds.
 
     JSON that opens too few arrays and objects for that is not parsed. Other JSON is parsed inside
     as many arrays as leave the parser exactly the allowed depth. Malformed JSON may get either
