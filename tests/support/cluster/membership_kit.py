@@ -8,7 +8,16 @@ node passes its gate: a paused node does nothing, and its guard looks before it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from operator import itemgetter
 from random import Random
 
@@ -543,3 +552,23 @@ class Cluster:
         """Return how many shards each node has in the database."""
         counts = Counter(map(itemgetter(0), self.database.owners.values()))
         return {node_id: counts[node_id] for node_id in self.nodes}
+
+
+@asynccontextmanager
+async def running(count: int = 2) -> AsyncGenerator[tuple[Cluster, list[Node]]]:
+    """Run nodes that own all shards, with something in each."""
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        cluster.sizes = dict.fromkeys(range(SHARDS), 1)
+        nodes = cluster.start(count)
+        await cluster.serve()
+        await trio.sleep(5.0)
+        yield cluster, nodes
+        assert cluster.stale == []
+        assert cluster.stale_writes == []
+        nursery.cancel_scope.cancel()
+
+
+def shards_of(node: Node, count: int) -> list[int]:
+    """Return some of a node's shards."""
+    return [s for s in range(SHARDS) if node.shards.is_mine(s)][:count]
