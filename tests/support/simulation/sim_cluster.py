@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 import trio
@@ -200,7 +201,7 @@ class SimCluster:
         async def ask(method: str, path: str, body: bytes, player: str | None) -> tuple[int, Any]:
             await trio.sleep(self.dice.uniform(*THINK_SECONDS))
             node = self.dice.choice(await until(self.running))
-            address = f"198.51.100.{self.dice.randrange(1, 250)}"
+            address = f"198.51.100.{crc32(f'{player}'.encode()) % 249 + 1}"
             request = Request(method, path, "", self._headers(game, player), body, address)
             began = trio.current_time()
             try:

@@ -35,7 +35,7 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
-from greenroom.http.request import Answer, Request
+from greenroom.http.request import Answer, Notes, Request
 from greenroom.persistence.errors import DatabaseError
 from greenroom.persistence.nodes.records import NodeRow
 from greenroom.transport.hub import Hub
@@ -101,6 +101,8 @@ class SimNode:
         self.up = trio.Event()
         self.gone = trio.Event()
         self.was_stopped = False
+        self._notes: dict[tuple[str, ...], Notes] = {}
+        """By the heads of requests."""
         self._nodes_expected = nodes_expected
         self._must_end = trio.Event()
         self._jobs: set[Job] = set()
@@ -249,7 +251,11 @@ class SimNode:
         return job.result
 
     async def answer(self, request: Request, seconds_max: float) -> Answer:
-        """Answer a request as its server would."""
+        """Answer a request as its server would, which knows heads that come again."""
+        head = request.method, request.path, request.address, *request.headers.values()
+        request.notes = self._notes.get(head)
+        if request.notes is None:
+            self._notes[head] = Notes()
         answer: Answer = await self.perform(lambda: self.dispatcher.answer(request), seconds_max)
         return answer
 
