@@ -12,6 +12,7 @@ import trio
 from hub_kit import FakeLink, said
 from shard_kit import Node, come, furnish, observe, open_node, room, shards_of
 from trio.testing import MockClock, wait_all_tasks_blocked
+from waiting import until
 from world_kit import Arena
 
 from greenroom.actors.flows.realtime import admit, mint_token
@@ -181,8 +182,7 @@ async def test_what_leaves_is_out_of_reach_at_once_and_cleared_away_later(
             await ref.ask(DescribeRoom())
     async with trio.open_nursery() as nursery:
         await nursery.start(here.node.keeper.run)
-        await trio.sleep(1)
-        assert not here.node.residue(names)
+        await until(lambda: not here.node.residue(names))
         nursery.cancel_scope.cancel()
 
 
