@@ -265,6 +265,8 @@ def _is_behaviour(value: object) -> TypeGuard[type[RoomBehaviour[Any]]]:
 def _import_failure(error: BaseException, module_name: str) -> str:
     """Return what is wrong, and in which line of the studio's files."""
     if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+        if module_name.endswith(".py"):
+            return f"{module_name} is a file: write {module_name.removesuffix('.py')}, without .py"
         return f"there is no module {error.name}; behaviours_dir is where it is looked for first"
     text = f"{name_of(error)}: {shown(error, str)}"
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is this module's

@@ -58,7 +58,10 @@ def drain(invocation: Invocation, node: str) -> None:
             click.echo(f"{shards} shards left", err=True)
         left = shards
         if not left:
-            text = f"Node {draining.node} ({shown(draining.name)}) has handed over all its shards."
+            text = (
+                f"Node {draining.node} ({shown(draining.name)}) has handed over all its shards. "
+                "It takes shards again once it is started anew."
+            )
             invocation.show({"node": draining.node, "shards": 0}, text)
             return
         time.sleep(LOOK_SECONDS)

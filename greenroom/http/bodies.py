@@ -122,28 +122,34 @@ def _check_bytes(data: bytes) -> None:
         raise TooManyContainers
 
 
-def _check_in_steps(data: bytes) -> Steps[None]:
-    """Do the same as a step of its own: it takes about as long as the one that parses."""
-    yield len(data)
-    _check_bytes(data)
-    yield len(data)
+def _check_depth(data: bytes) -> None:
+    """Refuse JSON that nests too deep.
+
+    Raises:
+        InvalidBody: it does.
+    """
+    if nests_too_deep(data):
+        raise InvalidBody(hint=DEPTH_HINT)
 
 
-def _read_json(data: bytes) -> RawDocument:
+def _parse(data: bytes) -> RawDocument:
     """Return any JSON as it was sent, white space around it aside.
 
     Args:
         data: what claims to be the UTF-8 of it, and is known to be UTF-8.
 
     Raises:
-        InvalidBody: it is not JSON or nests too deep.
+        InvalidBody: it is not JSON.
     """
     try:
-        document = _verbatim.decode(data.rstrip(_JSON_SPACE))
+        return _verbatim.decode(data.rstrip(_JSON_SPACE))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(error) from None
-    if nests_too_deep(data):
-        raise InvalidBody(hint=DEPTH_HINT)
+
+
+def _require_object(document: RawDocument) -> RawDocument:
+    if memoryview(document)[0] != _BRACE:
+        raise InvalidBody(hint=OBJECT_HINT)
     return document
 
 
@@ -157,20 +163,22 @@ def read_document(data: bytes) -> RawDocument:
         InvalidBody: it is not JSON, not an object, not UTF-8, nests too deep or too often.
     """
     _check_bytes(data)
-    return _read_object(data)
+    document = _parse(data)
+    _check_depth(data)
+    return _require_object(document)
 
 
 def read_document_in_steps(data: bytes) -> Steps[RawDocument]:
-    """Do the same in steps, for large bodies."""
-    yield from _check_in_steps(data)
-    return _read_object(data)
-
-
-def _read_object(data: bytes) -> RawDocument:
-    document = _read_json(data)
-    if memoryview(document)[0] != _BRACE:
-        raise InvalidBody(hint=OBJECT_HINT)
-    return document
+    """Do the same in steps, for large bodies: each takes about as long as the others."""
+    yield len(data)
+    if len(data) < LARGE_BYTES:
+        return read_document(data)
+    _check_bytes(data)
+    yield len(data)
+    document = _parse(data)
+    yield len(data)
+    _check_depth(data)
+    return _require_object(document)
 
 
 class MembersDecoder:
@@ -197,27 +205,36 @@ class MembersDecoder:
         if not data:
             return self._nothing
         _check_bytes(data)
-        return self._decode_checked(data)
+        members = self._decode_checked(data)
+        _check_depth(data)
+        return members
 
     def decode_in_steps(self, data: bytes) -> Steps[msgspec.Struct]:
-        """Do the same in steps, for large bodies."""
-        yield from _check_in_steps(data)
-        return self._decode_checked(data)
+        """Do the same in steps, for large bodies: each takes about as long as the others."""
+        yield len(data)
+        if len(data) < LARGE_BYTES:
+            return self.decode(data)
+        _check_bytes(data)
+        yield len(data)
+        members = self._decode_checked(data)
+        yield len(data)
+        _check_depth(data)
+        return members
 
     def _decode_checked(self, data: bytes) -> msgspec.Struct:
         try:
-            members = self._decode(data)
+            return self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if data.strip(_JSON_SPACE) == b"null":
                 return self._nothing
             raise _not_json(error) from None
-        if nests_too_deep(data):
-            raise InvalidBody(hint=DEPTH_HINT)
-        return members
 
 
-read_nothing = MembersDecoder(()).decode
+_nothing = MembersDecoder(())
+read_nothing = _nothing.decode
 """Checks a body that nothing is looked for in."""
+read_nothing_in_steps = _nothing.decode_in_steps
+"""Does the same in steps, for large bodies."""
 
 
 def read_query(query: str) -> dict[str, str]:
@@ -411,7 +428,11 @@ class Field(msgspec.Struct, frozen=True):
             raise InvalidBody(f"{self.name}_json must be a string")
         yield len(text)
         try:
-            document = _read_json(text.encode())
+            data = text.encode()
+            document = _parse(data)
+            if len(data) >= LARGE_BYTES:
+                yield len(data)
+            _check_depth(data)
         except (Refused, UnicodeError):
             raise InvalidBody(f"{self.name} is not valid JSON") from None
         return self._take_object(document)
@@ -513,11 +534,7 @@ class BodyDecoder(Generic[BodyT]):
 
     def decode_in_steps(self, data: bytes) -> Steps[BodyT]:
         """Do the same in steps, for large bodies."""
-        if len(data) < LARGE_BYTES:
-            yield len(data)
-            members = self._members.decode(data)
-        else:
-            members = yield from self._members.decode_in_steps(data)
+        members = yield from self._members.decode_in_steps(data)
         if self._whole is not None and data and not any(map(_is_given, astuple(members))):
             whole = RawDocument(data.strip(_JSON_SPACE))
             members = replace(members, **{self._whole: whole})

@@ -10,6 +10,7 @@ from greenroom.http.bodies import (
     read_document,
     read_document_in_steps,
     read_nothing,
+    read_nothing_in_steps,
 )
 from greenroom.http.request import Request
 from greenroom.http.steps import Steps
@@ -31,11 +32,11 @@ def make_readers(endpoint: Endpoint) -> tuple[Read, ReadInSteps]:
         decode_query = BodyDecoder(endpoint.query).decode_query
         return _also_in_steps(lambda _, query: (decode_query(query),))
     if endpoint.body is None or endpoint.document_body:
-        is_get = endpoint.method == "GET"
-        nothing: Read = (lambda _request, _query: ()) if is_get else _read_nothing
         if endpoint.document_body:
             return _read_document, _read_document_in_steps
-        return _also_in_steps(nothing)
+        if endpoint.method == "GET":
+            return _also_in_steps(lambda _request, _query: ())
+        return _read_nothing, _read_nothing_in_steps
     decoder = BodyDecoder(endpoint.body)
 
     def read_in_steps(request: Request, _: Query) -> Steps[tuple[Any, ...]]:
@@ -62,4 +63,9 @@ def _read_document_in_steps(request: Request, _: Query) -> Steps[tuple[Any, ...]
 
 def _read_nothing(request: Request, _: Query) -> tuple[Any, ...]:
     read_nothing(request.body)
+    return ()
+
+
+def _read_nothing_in_steps(request: Request, _: Query) -> Steps[tuple[Any, ...]]:
+    yield from read_nothing_in_steps(request.body)
     return ()

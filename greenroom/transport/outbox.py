@@ -101,19 +101,7 @@ class Outbox:
                 await self._wait_writable()
                 if not self._out:  # the peer has been cut off meanwhile
                     break
-                waiting = self._out[0]
-                rest = self._send(waiting)
-                sent = len(waiting) - len(rest)
-                self._out_bytes -= sent
-                self._left += sent
-                if self._backlog is not None:
-                    self._backlog.note_sent(self._left)
-                if rest:
-                    self._out[0] = rest
-                else:
-                    del self._out[0]
-                    if self._out:
-                        self._put_back(self._take_out())
+                self._send_first()
                 self._charge_waiting()
         except (OSError, trio.ClosedResourceError):
             self._drop()
@@ -122,6 +110,23 @@ class Outbox:
             self._checked_above = self._out_bytes_max
             self._overdue = None
             overdue.set()
+
+    def _send_first(self) -> bool:
+        """Send the first of what is overdue; return whether the kernel took all of it."""
+        waiting = self._out[0]
+        rest = self._send(waiting)
+        sent = len(waiting) - len(rest)
+        self._out_bytes -= sent
+        self._left += sent
+        if self._backlog is not None:
+            self._backlog.note_sent(self._left)
+        if rest:
+            self._out[0] = rest
+            return False
+        del self._out[0]
+        if self._out:
+            self._put_back(self._take_out())
+        return True
 
     async def _wait_writable(self) -> None:
         """Wait until the kernel takes more; give up a client that takes none of a large message."""
@@ -152,9 +157,13 @@ class Outbox:
 
     def _charge_waiting(self) -> None:
         """Charge what waits, large messages aside; a peer without a share for it is cut off."""
-        large = 0 if self._backlog is None else self._backlog.count_waiting(self._left)
-        if not self._charge(self._out_bytes - large):
+        if not self._charge(self._count_waiting()):
             self._cut_off()
+
+    def _count_waiting(self) -> int:
+        """Return how many bytes wait, large messages aside."""
+        large = 0 if self._backlog is None else self._backlog.count_waiting(self._left)
+        return self._out_bytes - large
 
     def _charge(self, waiting: int) -> bool:
         """Charge so many waiting bytes instead of those before; return whether that may be."""
@@ -198,8 +207,10 @@ class Outbox:
             end = self._left + self._out_bytes
             if not backlog.add(data, end, self._address):
                 return True
-        large = 0 if backlog is None else backlog.count_waiting(self._left)
-        if self._out_bytes - large > waiting_max:
+        if self._count_waiting() > waiting_max and self._overdue is not None:
+            while self._out and self._send_first():  # the client may have read since the last try
+                pass
+        if self._count_waiting() > waiting_max:
             return True
         self._charge_waiting()
         return False

@@ -35,8 +35,8 @@ ROOMS_A_PASS_MAX: Final = 16
 """Rooms that have a turn before other tasks run."""
 MEMBERS_A_TURN_MAX: Final = 64
 """Members that are read in one turn; more have another turn of their room."""
-MEMBERS_A_LOOK_MAX: Final = 4
-"""Members that are read before the time is looked at: a few milliseconds if each sends the most."""
+MEMBERS_A_LOOK_MAX: Final = 2
+"""Members that are read before the time is looked at: 3 ms if each sends the most."""
 READING_SECONDS_MAX: Final = 0.0015
 """Seconds of reading after which other tasks run, and a turn ends in any case."""
 LOOK_SECONDS: Final = 1.0

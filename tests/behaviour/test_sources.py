@@ -146,6 +146,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(
     [
         ("nowhere:Game", "there is no module nowhere; behaviours_dir is where it is looked for"),
         ("parts.nowhere:Game", "there is no module parts.nowhere"),
+        ("other.py:Other", "other.py is a file: write other, without .py"),
         ("other:Gaem", "other has no RoomBehaviour of the name Gaem; it has Other"),
         ("parts.points:POINTS", "parts.points has no RoomBehaviour of the name POINTS"),
     ],

@@ -24,6 +24,7 @@ from greenroom.http.bodies import (
     read_document,
     read_document_in_steps,
     read_nothing,
+    read_nothing_in_steps,
     read_query,
 )
 from greenroom.http.steps import Steps
@@ -470,8 +471,13 @@ def read_rules_in_steps(data: bytes) -> Steps[Any]:
     return EVERYTHING.decode_in_steps(data)
 
 
-@pytest.mark.parametrize("read", [read_rules_in_steps, read_document_in_steps])
-def test_a_large_body_is_checked_and_parsed_in_steps_of_their_own(
+IN_STEPS = pytest.mark.parametrize(
+    "read", [read_rules_in_steps, read_document_in_steps, read_nothing_in_steps]
+)
+
+
+@IN_STEPS
+def test_a_large_body_is_checked_parsed_and_fathomed_in_steps_of_their_own(
     read: Callable[[bytes], Steps[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -484,14 +490,28 @@ def test_a_large_body_is_checked_and_parsed_in_steps_of_their_own(
         return look
 
     monkeypatch.setattr("greenroom.http.bodies.holds_too_many", note("check"))
-    monkeypatch.setattr("greenroom.http.bodies.nests_too_deep", note("parse"))
+    monkeypatch.setattr("greenroom.http.bodies.nests_too_deep", note("depth"))
     data = b'{"rules":{"text":"%b"}}' % (b"x" * LARGE_BYTES)
     steps, before = read(data), list[list[str]]()
     for size in steps:
         assert size > LARGE_BYTES - 100
         before.append([*done])
-    assert before[:2] == [[], ["check"]]
-    assert done == ["check", "parse"]
+    assert before[:3] == [[], ["check"], ["check"]]
+    assert done == ["check", "depth"]
+
+
+def test_a_large_document_in_a_string_is_fathomed_in_a_step_of_its_own() -> None:
+    document = f'{{"a":[{"[]," * LARGE_BYTES}0]}}'
+    data = msgspec.json.encode({"rules_json": document})
+    steps = read_rules_in_steps(data)
+    sizes = [size for size in steps if size >= LARGE_BYTES]
+    assert len(sizes) == 3 + 3  # the body; the string is decoded, parsed and fathomed
+
+
+@IN_STEPS
+def test_a_small_body_is_one_step(read: Callable[[bytes], Steps[Any]]) -> None:
+    data = b'{"rules":null,"text":"%b"}' % (b"x" * (LARGE_BYTES - 100))
+    assert list(read(data)) == [len(data)]
 
 
 @pytest.mark.parametrize("value", [b"[1e308,1e308]", b'{"a":1e308}', b"1e308", b"true"])

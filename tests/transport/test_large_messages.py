@@ -46,6 +46,40 @@ async def read_all(client: Client, is_engine: bool) -> None:
     await client.nothing_more()
 
 
+def fill(near: socket.socket) -> int:
+    """Send until the kernel takes no more; return the number of bytes."""
+    sent = 0
+    while True:
+        try:
+            sent += near.send(b"x" * 65_536)
+        except BlockingIOError:
+            return sent
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_who_reads_while_others_send_much_at_once_is_not_cut_off(*, reads: bool) -> None:
+    """All of it comes in one pass of the scheduler, in which no task sends what is overdue."""
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        outbox = outbox_of(near)
+        left, said = fill(near), list[bytes]()
+        is_too_much = False
+        for number in range(20):
+            said.append(b"%03d" % number * 100)
+            outbox._put(said[-1])
+            is_too_much = is_too_much or outbox._is_too_much(said[-1])
+            if reads and left:
+                while left:
+                    left -= len(far.recv(left))
+        assert is_too_much is not reads
+        if reads:
+            outbox.flush()
+            assert outbox._out_bytes <= 1_000
+            sent = 20 * 300 - outbox._out_bytes
+            assert far.recv(100_000) == b"".join(said)[:sent], "in order"
+
+
 @pytest.mark.parametrize("query", ["", "?client=unity"])
 async def test_an_update_larger_than_the_outbox_reaches_all_members(query: str) -> None:
     async with open_stage(members=16, outbox_bytes_max=50_000) as stage:

@@ -31,7 +31,7 @@ read_without_fractions: Final = msgspec.json.Decoder(float_hook=str).decode
 
 
 def nests_too_deep(data: bytes) -> bool:
-    """Return whether JSON nests deeper than allowed. A MiB takes at most a millisecond.
+    """Return whether JSON nests deeper than allowed. A MiB takes up to four milliseconds.
 
     JSON that opens too few arrays and objects for that is not parsed. Other JSON is parsed inside
     as many arrays as leave the parser exactly the allowed depth. Malformed JSON may get either
