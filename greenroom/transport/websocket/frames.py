@@ -307,10 +307,13 @@ class PassingFrames:
         """Take note of bytes that pass.
 
         The answer must be in the first of them, which those of a node are. Otherwise, and if it
-        agrees to no WebSocket, nothing may come of another's.
+        agrees to no WebSocket, nothing may come of another's. TLS tells its own things first, which
+        are no bytes here.
         """
+        if not data:
+            return
         at, last = self._left, -1
-        if at < 0 and data:
+        if at < 0:
             is_agreed = data.startswith(b"HTTP/1.1 101 ")
             at = data.find(b"\r\n\r\n") + 4 if is_agreed and b"\r\n\r\n" in data else sys.maxsize
         elif self._head:
