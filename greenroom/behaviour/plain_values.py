@@ -51,18 +51,17 @@ def _float(text: str) -> float:
 
 
 class _CountedFloat:
-    """Reads numbers as `_float`, up to a sum of what they cost."""
+    """Reads numbers as `_float`, those with an exponent up to a sum of what they cost."""
 
     def __init__(self) -> None:
         self._left = COST_MAX
 
     def __call__(self, text: str) -> float:
-        exponent_digits = 0
         if "e" in text or "E" in text:
-            exponent_digits = len(text) - len(text.rstrip("0123456789"))
-        self._left -= _EXTREME_COST if exponent_digits >= _EXTREME_DIGITS else 1
-        if self._left < 0:
-            raise Refused(f"The data has {TOO_MANY_EXTREMES}")
+            digits = len(text) - len(text.rstrip("0123456789"))
+            self._left -= _EXTREME_COST if digits >= _EXTREME_DIGITS else 1
+            if self._left < 0:
+                raise Refused(f"The data has {TOO_MANY_EXTREMES}")
         return _float(text)
 
 
