@@ -20,8 +20,8 @@ from greenroom.cluster.shard_map import ShardMap
 from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.cluster_messages import Balance, ListedNode, MovingShard
 from greenroom.control.admin.context import AdminContext
-from greenroom.control.admin.operations import run
 from greenroom.control.admin.ports import MeasuredLoad
+from greenroom.control.admin.routing import run_for_other
 from greenroom.control.errors import OperationRefused
 from greenroom.http.metric_families import Family
 from greenroom.http.metrics import Metrics
@@ -85,7 +85,7 @@ class NodeAnswers:
         messenger.answer(AskMetrics, self._tell_metrics)
 
     async def _operate(self, _: int, message: Operate) -> BusMessage:
-        outcome = await answer_call(self._context(), message.call, message.by, run)
+        outcome = await answer_call(self._context(), message.call, message.by, run_for_other)
         return Operated(msgspec.json.encode(outcome))
 
     async def _tell_metrics(self, _: int, __: AskMetrics) -> BusMessage:

@@ -144,7 +144,7 @@ async def test_tokens_of_who_left_was_put_out_or_whose_room_ended_are_invalidate
         tokens = [await stage.token(n) for n in range(4)]
         await stage.room.ask(LeaveRoom(stage.player_id(1)))
         await stage.room.ask(KickMember(stage.player_id(0), stage.player_id(2)))
-        await put_out(stage.arena.world, stage.player_id(3))
+        await put_out(stage.arena.world, stage.arena.game.game_id, stage.player_id(3))
         await stage.room.ask(StopRoom(stage.player_id(0)))
         for token in tokens:
             async with stage.dial(token) as client:

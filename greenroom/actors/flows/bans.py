@@ -25,7 +25,7 @@ async def ban_player(
     command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
     ban = await ask_player_of(world, game_id, player_id, command)
     with finished_elsewhere():
-        await put_out(world, player_id)
+        await put_out(world, game_id, player_id)
     return ban
 
 

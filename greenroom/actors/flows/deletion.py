@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.actors.flows.presence import put_out
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, CommitUnsettled
-from greenroom.actors.player.messages import ClosePlayer, DeletePlayer, DescribePlayer
+from greenroom.actors.player.messages import ClosePlayer, DeletePlayer
 from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.world.others import Question
 from greenroom.actors.world.world import World
@@ -42,16 +42,14 @@ async def delete_player(world: World, player_id: int) -> None:
 
     Cancellation: the player may still be there, without a seat.
     """
-    player, game_id = world.players.get_ref(player_id), 0
+    player = world.players.get_ref(player_id)
     try:
-        if world.others is not None and world.ledger.spread:
-            game_id = (await player.ask(DescribePlayer())).game_id
-        await player.ask(ClosePlayer())
+        game_id = await player.ask(ClosePlayer())
     except ActorStopped:
         raise PlayerNotFound from None
     may_be_gone = False
     try:
-        await put_out(world, player_id)
+        await put_out(world, game_id, player_id)
         may_be_gone = True
         await player.ask(DeletePlayer())
         world.friendships.forget(player_id)

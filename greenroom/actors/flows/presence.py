@@ -63,15 +63,22 @@ async def log_out(world: World, game_id: int, player: Ref[PlayerRole]) -> int:
     return left_at
 
 
-async def put_out(world: World, player_id: int) -> None:
-    """Free the seat of a banned player, if they have one or are just being given one.
+async def put_out(world: World, game_id: int, player_id: int) -> None:
+    """Free the seat of a player in memory, if they have one or are just being given one.
+
+    They are banned or being deleted, so they are given no other.
 
     Raises:
+        Moved: their partition is not brought up here yet, or has gone meanwhile. Then nothing here
+            knows where they sit.
         ActorUnavailable: the player may still have it.
 
     Cancellation: the player may still have it.
     """
+    tenure = world.find_tenure(game_id, player_id, lives_here=True)
     await world.seats.wait_unclaimed(player_id)
+    if tenure is not None:
+        tenure.check()
     room_id, lobby_id = (
         world.rooms.index.find_seat(player_id),
         world.lobbies.index.find_seat(player_id),

@@ -471,10 +471,11 @@ class PlayerActor(Actor[PlayerRole]):
         return None if ban is None else ban_in_force(ban, self._clock.now())
 
     @handles(ClosePlayer)
-    def close(self, command: ClosePlayer) -> None:
+    def close(self, command: ClosePlayer) -> int:
         """Refuse every later command but `DeletePlayer`."""
-        _ = self._player  # refuses when there is none
+        player = self._player
         self._close()
+        return player.game_id
 
     @handles(DeletePlayer)
     def delete(self, command: DeletePlayer) -> Changed[None]:

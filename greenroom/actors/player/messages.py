@@ -395,8 +395,11 @@ class MovePlayer(Command[PlayerRole, None], frozen=True):
     shard: int
 
 
-class ClosePlayer(Command[PlayerRole, None], frozen=True):
-    """Refuse every further command but `DeletePlayer`; the player's token opens nothing."""
+class ClosePlayer(Command[PlayerRole, int], frozen=True):
+    """Refuse every further command but `DeletePlayer`; the player's token opens nothing.
+
+    The reply is the player's game.
+    """
 
 
 class DeletePlayer(Command[PlayerRole, None], frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from greenroom import __version__
-from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.shards import home_shard
 from greenroom.control.admin import messages
 from greenroom.control.admin.cluster_messages import (
@@ -67,6 +67,26 @@ async def run_anywhere(context: AdminContext, operation: Operation[Result], by: 
     handler = _HANDLERS.get(type(operation), _run_at_owner)
     result: Result = await handler(_Asked(context=context, cluster=cluster, by=by), operation)
     return result
+
+
+async def run_for_other(context: AdminContext, operation: Operation[Result], by: str) -> Result:
+    """Carry out an operation that another node has sent here, because what it names lives here.
+
+    While that is being brought up, memory does not say who sits where. So this waits for it.
+
+    Args and cancellation: as `run_anywhere`.
+
+    Raises:
+        Moved: it does not live here any more; nothing changed.
+        OperationRefused, Refused, ActorUnavailable: as `run_anywhere`.
+    """
+    cluster = context.cluster
+    if cluster is not None and type(operation) not in _HANDLERS:
+        asked = _Asked(context=context, cluster=cluster, by=by)
+        owner = await _owner_of(asked, await _shard_of(asked, operation))
+        if owner not in {None, cluster.peers.node_id}:
+            raise Moved(f"what was asked for has just gone to node {owner}")
+    return await run(context, operation, by)
 
 
 class _Asked(msgspec.Struct, frozen=True):
