@@ -206,6 +206,9 @@ class DynamicSupervisor(Generic[Role]):
         cell = self._cells.get(key)
         if cell is not None and not cell.is_new:
             return Ref(self, key)
+        left = self._left_behind.get(key)
+        if left is not None and not left.settled:  # what was read may be older than that
+            return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
             if self._has_left_lately(key):  # what was read may be older than that

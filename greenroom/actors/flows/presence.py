@@ -11,7 +11,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, TenureGuard
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
@@ -111,7 +111,7 @@ def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Rol
         place.directory.get_ref(key).notify(command)
 
 
-async def watch_silent_members(world: World, guard: EpochGuard = ALONE) -> None:
+async def watch_silent_members(world: World, guard: TenureGuard = ALONE) -> None:
     """Look at every member who is not online; run when all of these shards are restored."""
     monotonic, now = world.clock.monotonic(), world.clock.now()
     for place in (world.rooms, world.lobbies):

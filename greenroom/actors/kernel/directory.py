@@ -52,7 +52,8 @@ class Directory(Protocol[Role]):
         """Put in an actor whose state the caller has at hand; one that is already there stays.
 
         One that is just being loaded for the first time is up at once, with this state. One that
-        has lately left for another node is loaded when it is asked: this state may be older.
+        has lately left for another node is loaded when it is asked: this state may be older. So is
+        one that left memory with a change that is not durable yet.
 
         Args:
             key: which.

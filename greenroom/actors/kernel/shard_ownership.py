@@ -21,10 +21,6 @@ class Ownership(Protocol):
         """Return whether this node owns a shard."""
         ...
 
-    def find_epoch(self, shard: int) -> int | None:
-        """Return the epoch under which this node owns a shard, None if it does not."""
-        ...
-
     def find_tenure(self, shard: int) -> Tenure | None:
         """Return the time for which this node has a shard, None if it does not own it."""
         ...
@@ -134,30 +130,33 @@ class TenureOfSeveral:
                 raise Moved
 
 
-class EpochGuard:
-    """The epochs of shards before their records are read: they may be another node's afterwards.
+class TenureGuard:
+    """The tenures of shards before their records are read, which may be old afterwards.
+
+    They are if a shard is another node's then, or was lost and has come back under any epoch: it
+    may have been written meanwhile, by actors that are gone.
 
     Attributes:
         shards: which are read; None for all there are.
     """
 
-    __slots__ = ("_epochs", "_ownership", "shards")
+    __slots__ = ("_is_alone", "_tenures", "shards")
 
     def __init__(self, ownership: Ownership | None, shards: Collection[int] | None) -> None:
-        """Note the epochs of these shards."""
+        """Note the tenures of these shards."""
         self.shards = shards
-        self._ownership = ownership
-        self._epochs: dict[int, int | None] = {}
+        self._is_alone = ownership is None
+        self._tenures: dict[int, Tenure | None] = {}
         if ownership is not None:
-            self._epochs = {shard: ownership.find_epoch(shard) for shard in shards or ()}
+            self._tenures = {shard: ownership.find_tenure(shard) for shard in shards or ()}
 
     def holds(self, shard: int) -> bool:
         """Return whether what was read of a shard still counts."""
-        if self._ownership is None:
+        if self._is_alone:
             return True
-        epoch = self._epochs.get(shard)
-        return epoch is not None and self._ownership.find_epoch(shard) == epoch
+        tenure = self._tenures.get(shard)
+        return tenure is not None and not tenure.is_over
 
 
-ALONE: Final = EpochGuard(None, None)
+ALONE: Final = TenureGuard(None, None)
 """Guards nothing: there are no other nodes."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import trio
 
 from greenroom.actors.flows.partitions import partition_of
-from greenroom.actors.kernel.shard_ownership import EpochGuard
+from greenroom.actors.kernel.shard_ownership import TenureGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.lobby.messages import PutOutOfLobby
 from greenroom.actors.room.messages import PutOut
@@ -34,7 +34,7 @@ NAMED_MAX: Final = 20
 """Players whom the log names for each time that shards are brought up."""
 
 
-async def check_residency(world: World, guard: EpochGuard, homes: Mapping[int, int]) -> None:
+async def check_residency(world: World, guard: TenureGuard, homes: Mapping[int, int]) -> None:
     """Find players who are, or sit, where they do not live; mend that, log it and count it.
 
     Call it when rooms, lobbies and players of these shards have been brought to memory.
@@ -149,7 +149,7 @@ def _lives_in(world: World, player_id: int) -> int | None:
 
 
 async def _check_seats(
-    world: World, guard: EpochGuard, homes: Mapping[int, int], found: _Findings
+    world: World, guard: TenureGuard, homes: Mapping[int, int], found: _Findings
 ) -> None:
     """Put members out of rooms and lobbies of these shards who live elsewhere."""
     for place in (world.rooms, world.lobbies):

@@ -19,7 +19,7 @@ from greenroom.actors.flows.presence import watch_silent_members
 from greenroom.actors.flows.spread.copies import drop_own_copies
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.journal import StoreSnapshot
-from greenroom.actors.kernel.shard_ownership import EpochGuard
+from greenroom.actors.kernel.shard_ownership import TenureGuard
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import SavePresence
 from greenroom.actors.services.behaviours import BehaviourService
@@ -127,7 +127,7 @@ class ShardKeeper:
             if not set(shards).isdisjoint(partitions):
                 self._world.leaderboards.forget_ranks(game_id)  # it must rank these, too
         ownership = self._world.ownership
-        guard = EpochGuard(ownership, None if ownership is None else shards)
+        guard = TenureGuard(ownership, None if ownership is None else shards)
         drafts = self.drafts.take(shards)
         counts, homes = [0, 0], dict[int, int]()
         games, is_counted = 0, trio.Event()

@@ -19,7 +19,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.journal import Recovered, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
-from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, TenureGuard
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
 from greenroom.actors.services.drafts import NO_DRAFTS, TakenDrafts
@@ -67,7 +67,7 @@ class SnapshotService:
         """Return rooms, and lobbies, which may have become one of them."""
         return (self._world.rooms, self._world.lobbies)
 
-    async def restore(self, guard: EpochGuard = ALONE, drafts: TakenDrafts = NO_DRAFTS) -> int:
+    async def restore(self, guard: TenureGuard = ALONE, drafts: TakenDrafts = NO_DRAFTS) -> int:
         """Bring all that is active to memory; return how many. What cannot be read is left.
 
         Args:
@@ -201,7 +201,7 @@ class SnapshotService:
 class _Returning:
     """The rooms and lobbies that are being brought to memory."""
 
-    def __init__(self, guard: EpochGuard, now: int) -> None:
+    def __init__(self, guard: TenureGuard, now: int) -> None:
         """Begin with none.
 
         Args:

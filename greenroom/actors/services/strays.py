@@ -7,7 +7,7 @@ import logging
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.kernel.shard_ownership import EpochGuard
+from greenroom.actors.kernel.shard_ownership import TenureGuard
 from greenroom.actors.services.sweep import restore_online
 from greenroom.actors.world.world import World
 
@@ -64,4 +64,4 @@ async def find_strays(world: World) -> None:
         world.leaderboards.forget_ranks(game_id)
     shards = {shard for some in own.values() for shard in some}
     if shards:
-        await restore_online(world, EpochGuard(ownership, shards))
+        await restore_online(world, TenureGuard(ownership, shards))

@@ -19,7 +19,7 @@ from greenroom.actors.flows.partitions import partition_of
 from greenroom.actors.flows.presence import note_silent_members
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, TenureGuard
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
     DescribePlayer,
@@ -51,7 +51,7 @@ call loads them. Until then rooms take them for silent."""
 
 async def restore_online(
     world: World,
-    guard: EpochGuard = ALONE,
+    guard: TenureGuard = ALONE,
     drafts: TakenDrafts = NO_DRAFTS,
     homes: dict[int, int] | None = None,
 ) -> int:

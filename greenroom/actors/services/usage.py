@@ -17,7 +17,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard, Ownership
+from greenroom.actors.kernel.shard_ownership import ALONE, TenureGuard, Ownership
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
 from greenroom.actors.services.shares import ShareRecords, ShareService
@@ -120,7 +120,7 @@ class UsageService:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                 await self.save()
 
-    async def restore(self, guard: EpochGuard = ALONE) -> int:
+    async def restore(self, guard: TenureGuard = ALONE) -> int:
         """Begin to count the games that are not counted yet, with what the database holds.
 
         Args:

@@ -444,6 +444,21 @@ async def test_the_tree_counts_actors_and_names_those_in_trouble(
     assert troubled == [("counter/0", "loading", 1), ("counter/1", "loading", 1)]
 
 
+async def test_what_was_read_before_the_change_of_a_discarded_actor_is_durable_is_not_adopted(
+    held: Held,
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(held.ask, Add(5))
+        await settle_down()
+        counters.discard(1)
+        counters.adopt(1, Counter(0))
+        committer.commit()
+    assert await held.ask(Read()) == 5
+
+
 async def test_an_actor_discarded_with_a_change_in_flight_is_read_again_when_that_has_settled(
     held: Held,
     counters: Counters,

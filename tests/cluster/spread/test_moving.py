@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.actors.flows.ranking import FindTop, rank_players
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shard_ownership import EpochGuard
+from greenroom.actors.kernel.shard_ownership import TenureGuard
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
 from greenroom.actors.player.messages import DescribePlayer, MovePlayer, Player
@@ -252,11 +252,33 @@ async def test_a_bring_up_that_read_a_player_before_they_left_does_not_bring_bac
 
     owned = one.node.owned
     with patch.object(one.world.accounts, "load_online_players", answer_late):
-        await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
+        await restore_online(one.world, TenureGuard(owned, list(owned.epochs)))
     assert (one.world.players.find_shard(player_id) is not None) == has_come_back
     assert one.world.player_index.is_online(player_id) == has_come_back, "members are looked at now"
     memory = stage.spread.memory
     assert one.node.owned.owns(memory.shard_of_player(memory.players[player_id])) == has_come_back
+
+
+async def test_whoever_was_read_before_a_lapse_of_the_lease_comes_to_memory_as_they_are_after_it(
+    stage: Stage, autojump_clock: MockClock
+):
+    """The shard is back under the same epoch, but its actors wrote after it was read."""
+    one, here = stage.spread.nodes[0], stage.here
+    load_online_players = one.world.accounts.load_online_players
+
+    async def answer_late(*given: Any) -> list[Player]:
+        players = await load_online_players(*given)
+        if any(player.player_id == here.player_id for player in players):
+            await here.done("PUT", "game_data.php/player/update", {"score": 31})
+            one.lapse()
+            one.regain()
+        return players
+
+    with patch.object(one.world.accounts, "load_online_players", answer_late):
+        await find_strays(one.world)
+    await one.bring_up_all()
+    document = await here.done("GET", "game_data.php/player/get")
+    assert document["data"] == {"score": 31}
 
 
 class Returners:
@@ -278,7 +300,7 @@ class Returners:
             patch.object(one.world.accounts, "load_online_players", self._answer_late),
             patch.object(players, "_load", self._load_counted),
         ):
-            await restore_online(one.world, EpochGuard(owned, list(owned.epochs)))
+            await restore_online(one.world, TenureGuard(owned, list(owned.epochs)))
         find_shard = one.world.players.find_shard
         return [c.player_id for c in self.clients if find_shard(c.player_id) is not None]
 

@@ -59,6 +59,24 @@ class SpreadNode:
         self.asking = Asking(node.world, ANSWERS, self.shards, self.messenger, cluster)
         node.world.join(self.asking)
 
+    def lapse(self) -> None:
+        """Let the lease run out: nothing is served any more, and nothing is left in memory."""
+        self.shards.suspend()
+        for shard in self.shards.list_owned():
+            self.node.owned.lose(shard)
+            self.node.keeper.let_go(shard)
+
+    def regain(self) -> None:
+        """Renew the lease: nobody has taken the shards. They are still to be brought up."""
+        for shard, epoch in self.shards.list_owned().items():
+            self.node.owned.gain(shard, epoch)
+
+    async def bring_up_all(self) -> None:
+        """Bring up and open all that this node owns."""
+        shards = list(self.shards.list_owned())
+        await self.node.keeper.bring_up(shards)
+        self.shards.open(shards)
+
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Serve other nodes."""
         async with trio.open_nursery() as nursery:
