@@ -11,7 +11,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.bus.bus import BusError
+from greenroom.bus.bus import BusError, TooSlow
 from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.hand_over import HandOverRefused
 from greenroom.cluster.membership import Membership
@@ -27,8 +27,7 @@ from greenroom.http.metric_families import Family
 from greenroom.http.metrics import Metrics
 from greenroom.persistence.nodes.records import NodeRow
 
-ASK_SECONDS_MAX: Final = 600.0
-"""Seconds that an operation may take at another node: a game with everything in it is deleted."""
+DRAIN_SECONDS_MAX: Final = 600.0
 OWNER_SECONDS_MAX: Final = 5.0
 METRICS_SECONDS_MAX: Final = 2.0
 """Seconds that a sibling may take to give its metrics; a scrape waits ten by default."""
@@ -130,7 +129,7 @@ class NodePeers:
         while True:
             await self._drain_wanted.wait()
             self._drain_wanted = trio.Event()
-            left = await self._membership.drain(ASK_SECONDS_MAX, waits=True)
+            left = await self._membership.drain(DRAIN_SECONDS_MAX, waits=True)
             _logger.info("drained: %d shards are left", left)
 
     @property
@@ -193,12 +192,13 @@ class NodePeers:
         """Return the node that serves a shard; see `Peers`."""
         return await self._shards.wait_for_owner(shard, OWNER_SECONDS_MAX)
 
-    async def ask(self, node_id: int, call: bytes, by: str) -> bytes:
+    async def ask(self, node_id: int, call: bytes, by: str, *, seconds_max: float) -> bytes:
         """Have another node carry out a call; see `Peers`."""
+        operate = Operate(call, by)
         try:
-            answer = await self._messenger.ask(
-                node_id, Operate(call, by), seconds_max=ASK_SECONDS_MAX
-            )
+            answer = await self._messenger.ask(node_id, operate, seconds_max=seconds_max)
+        except TooSlow as error:
+            raise ActorUnavailable(f"{error}; look whether it was done") from error
         except (BusError, UnreadableMessage) as error:
             raise ActorUnavailable(f"node {node_id} does not answer: {error}") from error
         assert isinstance(answer, Operated)

@@ -45,13 +45,14 @@ class Peers(Protocol):
         """
         ...
 
-    async def ask(self, node_id: int, call: bytes, by: str) -> bytes:
+    async def ask(self, node_id: int, call: bytes, by: str, *, seconds_max: float) -> bytes:
         """Have another node carry out a call, and return the outcome.
 
         Args:
             node_id: which.
             call: a `protocol.Call` in JSON.
             by: whom the audit log names.
+            seconds_max: how long it may take. The call, or its answer, may be lost on the way.
 
         Returns:
             A `protocol.CallOutcome` in JSON.

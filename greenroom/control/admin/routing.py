@@ -39,12 +39,17 @@ from greenroom.control.admin.rooms import order_of_room
 from greenroom.control.errors import OperationRefused
 from greenroom.control.protocol import Call, CallOutcome
 
+ASK_SECONDS_MAX: Final = 30.0
+"""How long an operation may take at another node."""
+LONG_SECONDS_MAX: Final = 600.0
+"""The same of one that goes through all of a game, a shard or a node."""
 LOAD_SECONDS_MAX: Final = 2.0
 """How long a node may take to say what it has in memory."""
 
 Result = TypeVar("Result")
 
 _PLACES: Final = {"room_id": "room", "lobby_id": "lobby"}
+_LONG: Final = (messages.DeleteGame, messages.GrowGame, BalanceShards, DrainNode, MoveShard)
 
 
 async def run_anywhere(context: AdminContext, operation: Operation[Result], by: str) -> Result:
@@ -124,7 +129,9 @@ async def ask(cluster: ClusterPorts, node_id: int, operation: Operation[Result],
     """Have another node carry out an operation; errors as `run_anywhere`."""
     arguments = msgspec.Raw(msgspec.json.encode(operation))
     call = Call(operation=operation.name, arguments=arguments, version=__version__)
-    answer = await cluster.peers.ask(node_id, msgspec.json.encode(call), by)
+    seconds_max = LONG_SECONDS_MAX if isinstance(operation, _LONG) else ASK_SECONDS_MAX
+    line = msgspec.json.encode(call)
+    answer = await cluster.peers.ask(node_id, line, by, seconds_max=seconds_max)
     outcome = msgspec.json.decode(answer, type=CallOutcome)
     if outcome.error is not None:
         raise OperationRefused(outcome.error)

@@ -210,6 +210,26 @@ class Spread:
         return self.owner(self.memory.shard_of_player(self.memory.players[client.player_id]))
 
 
+class Hosting:
+    """A host with a guest in their room, in a partition of one node."""
+
+    def __init__(self, host: Client, guest: Client, shard: int) -> None:
+        self.host, self.guest, self.shard = host, guest, shard
+
+    async def list_members(self) -> list[int]:
+        listed = await self.host.done("GET", "game_room.php/players")
+        return sorted(int(one["player_id"]) for one in listed["players"])
+
+
+async def open_hosting(spread: Spread, arena: Arena, at: SpreadNode) -> Hosting:
+    """Have a host open a room at a node, and a guest come."""
+    host, guest = await spread.player(arena, at, "Host"), await spread.player(arena, at, "Guest")
+    made = await host.done("POST", "game_room.php/create", {"room_name": "Den", "max_players": 4})
+    await guest.done("POST", f"game_room.php/{made['room_id']}/join")
+    shard = spread.memory.shard_of_player(spread.memory.players[guest.player_id])
+    return Hosting(host, guest, shard)
+
+
 @asynccontextmanager
 async def open_spread(nodes: int = 2, partitions: int = PARTITIONS) -> AsyncGenerator[Spread]:
     """Run nodes over one database, with the partitions of new games spread over them."""

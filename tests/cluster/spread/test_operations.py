@@ -1,0 +1,120 @@
+"""Operations that one node sends to another: what they name may move, or just be coming up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+import trio
+from spread_kit import Hosting, Spread, SpreadNode, open_hosting, open_spread
+from trio.testing import MockClock, wait_all_tasks_blocked
+from world_kit import Arena
+
+from greenroom.actors.kernel.errors import ActorUnavailable, Moved
+from greenroom.cluster.messenger import BusMessage
+from greenroom.config import Settings
+from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.messages import DeleteGame, Operation
+from greenroom.control.admin.player_messages import DeletePlayer, PlayerDeleted
+from greenroom.control.admin.ports import ClusterPorts
+from greenroom.control.admin.routing import run_anywhere, run_for_other
+from greenroom.control.node_peers import NodePeers, Operate
+from greenroom.supervisors.tree import TreeNode
+
+
+@pytest.fixture
+async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
+    async with open_spread() as spread:
+        yield spread
+
+
+@pytest.fixture
+async def arena(spread: Spread) -> Arena:
+    return await spread.add_game()
+
+
+@pytest.fixture
+async def pair(spread: Spread, arena: Arena) -> Hosting:
+    return await open_hosting(spread, arena, spread.nodes[1])
+
+
+class Homes:
+    """Knows where a player, or a game, lives."""
+
+    def __init__(self, shard: int) -> None:
+        self._shard = shard
+
+    async def find_shard_of_player(self, _: int) -> int:
+        return self._shard
+
+    async def find_shard_of_game(self, _: int) -> int:
+        return self._shard
+
+
+def operators_context(node: SpreadNode, shard: int) -> AdminContext:
+    nothing = cast("Any", None)
+    peers = NodePeers(node.shards, node.messenger, nothing, nothing, "vm-1", parent=dict)
+    return AdminContext(
+        world=node.world,
+        conninfo="",
+        tree=lambda: TreeNode("greenroom", "running"),
+        settings=Settings(),
+        audit=nothing,
+        quarantine=nothing,
+        partitions=nothing,
+        is_serving=True,
+        cluster=ClusterPorts(peers=peers, homes=cast("Any", Homes(shard))),
+        restore_rooms=trio.lowlevel.checkpoint,
+    )
+
+
+async def test_an_operation_from_another_node_waits_until_what_it_names_is_brought_up(
+    spread: Spread, pair: Hosting
+) -> None:
+    at, operation = spread.nodes[1], DeletePlayer(player_id=pair.guest.player_id)
+    context, done = operators_context(at, pair.shard), list[PlayerDeleted]()
+    at.shards.shut([pair.shard])
+
+    async def run_it() -> None:
+        done.append(await run_for_other(context, operation, "Ada"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_it)
+        await wait_all_tasks_blocked()
+        assert not done
+        at.shards.open([pair.shard])
+    assert done == [PlayerDeleted(pair.guest.player_id)]
+    assert await pair.list_members() == [pair.host.player_id]
+
+
+async def test_an_operation_is_refused_where_what_it_names_does_not_live_any_more(
+    spread: Spread, pair: Hosting
+) -> None:
+    left, operation = spread.nodes[1], DeletePlayer(player_id=pair.guest.player_id)
+    await spread.give(pair.shard, spread.nodes[0])
+    with pytest.raises(Moved, match="just gone to node"):
+        await run_for_other(operators_context(left, pair.shard), operation, "Ada")
+    assert await pair.list_members() == [pair.host.player_id, pair.guest.player_id]
+
+
+@pytest.mark.parametrize(
+    ("operation", "seconds"), [(DeletePlayer(player_id=1), 30.0), (DeleteGame(game_id=1), 600.0)]
+)
+async def test_an_operation_whose_answer_is_lost_ends_in_time_and_says_what_to_do(
+    spread: Spread,
+    pair: Hosting,
+    operation: Operation[Any],
+    seconds: float,
+    autojump_clock: MockClock,
+) -> None:
+    async def answer_nothing(_: int, __: Operate) -> BusMessage:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    asking, asked = spread.nodes
+    asked.messenger.answer(Operate, answer_nothing)
+    began_at = trio.current_time()
+    with pytest.raises(ActorUnavailable, match="look whether it was done"):
+        await run_anywhere(operators_context(asking, pair.shard), operation, "Ada")
+    assert trio.current_time() - began_at == pytest.approx(seconds, abs=1.0)
