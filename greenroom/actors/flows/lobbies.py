@@ -6,6 +6,7 @@ the lobby's words. The lobby stays as a record of how it was, for as long as its
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -157,7 +158,7 @@ async def create_lobby(
     check_documents(world, rules=wanted.rules, player_data=wanted.player_data)
     name = await check_title(game, "matchmaking_name", wanted.lobby_name)
     lobbies = world.lobbies
-    with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
+    with world.claim_seat(player.key, "lobby", CreatingInRoom, AlreadyInLobby) as check:
         record = await player.ask(DescribePlayer())
         lobby_id = make_id(await find_partition(world, record))
         command = CreateLobby(
@@ -177,6 +178,7 @@ async def create_lobby(
         )
         actor = lobbies.loader.make_actor(None)
         shard = world.ledger.find_shard(game.key, lobby_id)
+        check()
         lobby = lobbies.directory.adopt(lobby_id, actor, shard=shard)
         lobbies.index.holdings.note_maker(lobby_id, address)
         try:
@@ -207,7 +209,7 @@ async def join_lobby(
     Cancellation: no seat was taken; once one was, this returns.
     """
     check_documents(world, player_data=entrance.player_data)
-    with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
+    with world.claim_seat(player.key, "lobby", JoiningInRoom, AlreadyInLobby) as check:
         if world.is_here(game_id, lobby_id):
             _find(world, game_id, lobby_id)
         record = await player.ask(DescribePlayer())
@@ -221,6 +223,7 @@ async def join_lobby(
             join_token=entrance.join_token,
             address=entrance.address,
         )
+        check()
         try:
             await lobby.ask(command)
         except ActorStopped:
@@ -301,27 +304,38 @@ async def answer_request(
     lobby = world.lobbies.directory.get_ref(lobby_id)
     try:
         if is_approved:
-            await _approve(world, lobby, player_id, request_id)
+            check = world.watch_shard(world.ledger.find_shard(game_id, lobby_id))
+            await _approve(world, lobby, player_id, request_id, check)
         else:
             await lobby.ask(RejectRequest(player_id, request_id))
     except ActorStopped:
         raise RequestNotFound from None
 
 
-async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_id: str) -> None:
+async def _approve(
+    world: World,
+    lobby: Ref[LobbyRole],
+    player_id: int,
+    request_id: str,
+    check: Callable[[], None],
+) -> None:
+    """Seat a requester; `check` is of the lobby's shard (`World.watch_shard`)."""
     request = await lobby.ask(ReadPendingRequest(player_id, request_id))
     requester_id = request.player_id
+    check()
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
             requester = await _find_unless_banned(world, requester_id)
             if requester and not await pull(world, requester, lobby.key):
                 requester = None
+            check()
             if requester is not None:
                 await lobby.ask(ApproveRequest(player_id, request_id, requester.player_name))
     except PlayerIsSeated:
         await world.confirm_seat(requester_id)  # a seat that is lost costs nobody their request
         requester = None
     if requester is None:
+        check()
         await lobby.ask(RejectRequest(player_id, request_id))
         raise PlayerIsSeated
     world.player_index.watch_departure(requester_id, world.clock.monotonic(), world.clock.now())
