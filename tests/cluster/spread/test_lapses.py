@@ -17,6 +17,7 @@ from trio.testing import MockClock
 from greenroom.actors.flows.invites import FindInvites, InvitesFound
 from greenroom.actors.flows.spread.lists import FindRooms
 from greenroom.actors.flows.spread.questions import ANSWERS
+from greenroom.actors.lobby.messages import ReadLobbyStatus
 from greenroom.actors.world.world import World
 from greenroom.cluster.asking import Asking
 
@@ -137,6 +138,24 @@ async def test_nobody_is_pulled_away_from_a_seat_that_is_not_in_memory_yet(
     assert (reply.status, reply["error"]) == SEATED
     assert (await guest.done("GET", IN_ROOM))["room"]["room_id"] == room_id
     assert spread.home_of(guest) is two
+
+
+async def test_no_lobby_ends_because_the_room_that_it_has_become_is_not_in_memory_yet(
+    spread: Spread, autojump_clock: MockClock
+):
+    one = spread.nodes[0]
+    host = await spread.player(await spread.add_game(), one, "Host")
+    lobby_id = (await host.done("POST", CREATE_LOBBY, LOBBY))["matchmaking_id"]
+    await host.done("POST", "matchmaking.php/start")
+    one.lapse()
+    one.regain()
+    await one.node.keeper.usage.restore()
+    await one.world.lobbies.directory.get_ref(lobby_id).ask(ReadLobbyStatus(host.player_id))
+    assert one.world.lobbies.index.list_started()
+    await one.node.keeper.places.let_go()
+    await trio.sleep(0.1)  # on a clock that jumps
+    await one.bring_up_all()
+    assert one.world.lobbies.index.is_active(lobby_id)
 
 
 async def test_what_a_node_has_found_in_half_of_its_memory_is_asked_for_anew(
