@@ -6,13 +6,12 @@ the lobby's words. The lobby stays as a record of how it was, for as long as its
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.flows.lookup import ask_or_read
+from greenroom.actors.flows.lookup import ask_or_read, find_unless_banned
 from greenroom.actors.flows.partitions import find_partition, make_id, move_to, pull
 from greenroom.actors.flows.rooms import (
     Entrance,
@@ -73,15 +72,11 @@ from greenroom.actors.lobby.refusals import (
     TooManyJoinRequests,
 )
 from greenroom.actors.lobby.state import JoinRequest
-from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.messages import (
     DescribePlayer,
     PlayerRole,
-    PlayerView,
-    ReadBan,
     WriteStats,
 )
-from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
     KeepSeat,
@@ -304,28 +299,22 @@ async def answer_request(
     lobby = world.lobbies.directory.get_ref(lobby_id)
     try:
         if is_approved:
-            check = world.watch_shard(world.ledger.find_shard(game_id, lobby_id))
-            await _approve(world, lobby, player_id, request_id, check)
+            await _approve(world, lobby, player_id, request_id)
         else:
             await lobby.ask(RejectRequest(player_id, request_id))
     except ActorStopped:
         raise RequestNotFound from None
 
 
-async def _approve(
-    world: World,
-    lobby: Ref[LobbyRole],
-    player_id: int,
-    request_id: str,
-    check: Callable[[], None],
-) -> None:
-    """Seat a requester; `check` is of the lobby's shard (`World.watch_shard`)."""
+async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_id: str) -> None:
+    game_id = world.lobbies.index.find_game(lobby.key) or 0
+    check = world.watch_shard(world.ledger.find_shard(game_id, lobby.key))
     request = await lobby.ask(ReadPendingRequest(player_id, request_id))
     requester_id = request.player_id
     check()
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
-            requester = await _find_unless_banned(world, requester_id)
+            requester = await find_unless_banned(world, requester_id)
             if requester and not await pull(world, requester, lobby.key):
                 requester = None
             check()
@@ -339,17 +328,6 @@ async def _approve(
         await lobby.ask(RejectRequest(player_id, request_id))
         raise PlayerIsSeated
     world.player_index.watch_departure(requester_id, world.clock.monotonic(), world.clock.now())
-
-
-async def _find_unless_banned(world: World, player_id: int) -> PlayerView | None:
-    """Return a player as they are now, None if they are banned or deleted."""
-    now = world.clock.now()
-    try:
-        if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
-            return None
-        return await ask_or_read(world, player_id, DescribePlayer(), view_player)
-    except PlayerNotFound:
-        return None
 
 
 async def read_request(

@@ -47,7 +47,7 @@ class Held:
         self.told.append(await client.post(path, body))
 
     async def finish(self) -> Reply:
-        """Let it go on while no room is in memory yet; then bring them up, and return the answer."""
+        """Let it go on while no room is in memory yet; bring them up; return the answer."""
         assert not self.told
         self.at.lapse()
         self.at.regain()
