@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
+from greenroom.actors.kernel.shard_ownership import TenureOfSeveral
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.leaderboard.movers import ANSWER_SECONDS_MAX
 from greenroom.actors.world.others import Question, ServedHere
@@ -264,25 +265,27 @@ class Asking:
         if wrong is not None:
             return self._make_not_owner(wrong)
         ownership = self._world.ownership
-        before = None if ownership is None else ownership.version
         try:
+            tenure = TenureOfSeveral(ownership, shards) if shards and ownership else None
             told = await self._handlers[type(question)](self._world, question)
+            if tenure is not None:
+                tenure.check()
         except ActorUnavailable as error:
             _logger.debug("%s: %r", type(question).__name__, error)
             raise AskedAnew from error
-        if shards and ownership is not None and ownership.version != before:
-            wrong = self._find_wrong(shards, others)
-            if wrong is not None:
-                return self._make_not_owner(wrong)
-        return told
+        wrong = self._find_wrong((), others)
+        return told if wrong is None else self._make_not_owner(wrong)
 
     def _find_wrong(self, shards: tuple[int, ...], others: tuple[int, ...]) -> int | None:
-        """Return a partition that is not as it was asked for, None if all are."""
+        """Return a partition that is not as it was asked for, None if all are.
+
+        One that is just being brought up is not served yet, but some of it is in memory.
+        """
         is_mine = self._shards.is_mine
         for shard in shards:
             if not is_mine(shard):
                 return shard
-        return next(filter(is_mine, others), None)
+        return next(filter(self._shards.owns, others), None)
 
     def _make_not_owner(self, shard: int) -> NotOwner:
         owner = self._shards.find_owner(shard)

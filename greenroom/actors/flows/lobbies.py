@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.flows.lookup import ask_or_read
+from greenroom.actors.flows.lookup import ask_or_read, find_unless_banned
 from greenroom.actors.flows.partitions import find_partition, make_id, move_to, pull
 from greenroom.actors.flows.rooms import (
     Entrance,
@@ -72,15 +72,11 @@ from greenroom.actors.lobby.refusals import (
     TooManyJoinRequests,
 )
 from greenroom.actors.lobby.state import JoinRequest
-from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.messages import (
     DescribePlayer,
     PlayerRole,
-    PlayerView,
-    ReadBan,
     WriteStats,
 )
-from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
     KeepSeat,
@@ -157,7 +153,7 @@ async def create_lobby(
     check_documents(world, rules=wanted.rules, player_data=wanted.player_data)
     name = await check_title(game, "matchmaking_name", wanted.lobby_name)
     lobbies = world.lobbies
-    with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
+    with world.claim_seat(player.key, "lobby", CreatingInRoom, AlreadyInLobby) as check:
         record = await player.ask(DescribePlayer())
         lobby_id = make_id(await find_partition(world, record))
         command = CreateLobby(
@@ -177,6 +173,7 @@ async def create_lobby(
         )
         actor = lobbies.loader.make_actor(None)
         shard = world.ledger.find_shard(game.key, lobby_id)
+        check()
         lobby = lobbies.directory.adopt(lobby_id, actor, shard=shard)
         lobbies.index.holdings.note_maker(lobby_id, address)
         try:
@@ -207,7 +204,7 @@ async def join_lobby(
     Cancellation: no seat was taken; once one was, this returns.
     """
     check_documents(world, player_data=entrance.player_data)
-    with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
+    with world.claim_seat(player.key, "lobby", JoiningInRoom, AlreadyInLobby) as check:
         if world.is_here(game_id, lobby_id):
             _find(world, game_id, lobby_id)
         record = await player.ask(DescribePlayer())
@@ -221,6 +218,7 @@ async def join_lobby(
             join_token=entrance.join_token,
             address=entrance.address,
         )
+        check()
         try:
             await lobby.ask(command)
         except ActorStopped:
@@ -309,33 +307,27 @@ async def answer_request(
 
 
 async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_id: str) -> None:
+    game_id = world.lobbies.index.find_game(lobby.key) or 0
+    check = world.watch_shard(world.ledger.find_shard(game_id, lobby.key))
     request = await lobby.ask(ReadPendingRequest(player_id, request_id))
     requester_id = request.player_id
+    check()
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
-            requester = await _find_unless_banned(world, requester_id)
+            requester = await find_unless_banned(world, requester_id)
             if requester and not await pull(world, requester, lobby.key):
                 requester = None
+            check()
             if requester is not None:
                 await lobby.ask(ApproveRequest(player_id, request_id, requester.player_name))
     except PlayerIsSeated:
         await world.confirm_seat(requester_id)  # a seat that is lost costs nobody their request
         requester = None
     if requester is None:
+        check()
         await lobby.ask(RejectRequest(player_id, request_id))
         raise PlayerIsSeated
     world.player_index.watch_departure(requester_id, world.clock.monotonic(), world.clock.now())
-
-
-async def _find_unless_banned(world: World, player_id: int) -> PlayerView | None:
-    """Return a player as they are now, None if they are banned or deleted."""
-    now = world.clock.now()
-    try:
-        if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
-            return None
-        return await ask_or_read(world, player_id, DescribePlayer(), view_player)
-    except PlayerNotFound:
-        return None
 
 
 async def read_request(

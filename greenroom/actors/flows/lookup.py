@@ -9,7 +9,8 @@ from greenroom.actors.game.messages import GameRole, ReadPlayerTag
 from greenroom.actors.kernel.errors import ActorStopped, Moved
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import DescribePlayer, Player, PlayerRole, PlayerView
+from greenroom.actors.player.bans import ban_in_force
+from greenroom.actors.player.messages import DescribePlayer, Player, PlayerRole, PlayerView, ReadBan
 from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.ports import ID_MAX
@@ -70,6 +71,17 @@ async def ask_or_read(
     if record is None:
         raise PlayerNotFound
     return read(record)
+
+
+async def find_unless_banned(world: World, player_id: int) -> PlayerView | None:
+    """Return a player as they are now, None if they are banned or deleted."""
+    now = world.clock.now()
+    try:
+        if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
+            return None
+        return await ask_or_read(world, player_id, DescribePlayer(), view_player)
+    except PlayerNotFound:
+        return None
 
 
 async def ask_player_of(

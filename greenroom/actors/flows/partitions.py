@@ -186,6 +186,7 @@ async def _pull_here(world: World, player_id: int, place_id: str) -> Pulled:
     if world.seats.is_seated(player_id):
         await world.confirm_seat(player_id)
         return Pulled(None, is_seated=True)
+    world.watch_shard(world.players.find_shard(player_id))
     await move_to(world, record, place_id)
     return Pulled(world.ledger.get_shard(record.game_id, place_id))
 
@@ -203,8 +204,9 @@ async def pull_away(world: World, asked: PullPlayer) -> Pulled:
         if world.seats.is_seated(player_id):
             await world.confirm_seat(player_id)
             return Pulled(None, is_seated=True)
-        with world.seats.claim(player_id, "lobby", PlayerIsSeated, PlayerIsSeated):
+        with world.claim_seat(player_id, "lobby", PlayerIsSeated, PlayerIsSeated) as check:
             player = await world.players.get_ref(player_id).ask(DescribePlayer())
+            check()
             if partition_of(world, player) != asked.shard:
                 await _move(world, player_id, asked.shard)
     except ActorStopped:

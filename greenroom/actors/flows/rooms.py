@@ -135,7 +135,7 @@ async def create_room(
     check_documents(world, rules=wanted.rules, player_data=wanted.player_data)
     name = await check_title(game, "room_name", wanted.room_name)
     rooms = world.rooms
-    with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
+    with world.claim_seat(player.key, "room", AlreadyInRoom, CreatingInLobby) as check:
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
         room_id = make_id(await find_partition(world, record))
@@ -157,6 +157,7 @@ async def create_room(
         )
         actor = rooms.loader.make_actor(None, behaviour)
         shard = world.ledger.find_shard(game.key, room_id)
+        check()
         room = rooms.directory.adopt(room_id, actor, shard=shard)
         rooms.index.holdings.note_maker(room_id, address)
         try:
@@ -183,7 +184,7 @@ async def join_room(
     """
     check_documents(world, player_data=entrance.player_data)
     rooms = world.rooms
-    with world.seats.claim(player.key, "room", AlreadyInRoom, JoiningInLobby):
+    with world.claim_seat(player.key, "room", AlreadyInRoom, JoiningInLobby) as check:
         if world.is_here(game_id, room_id) and rooms.index.find_game(room_id) != game_id:
             raise RoomNotFound
         record = await player.ask(DescribePlayer())
@@ -196,6 +197,7 @@ async def join_room(
             join_token=entrance.join_token,
             address=entrance.address,
         )
+        check()
         try:
             return await rooms.directory.get_ref(room_id).ask(command)
         except ActorStopped:

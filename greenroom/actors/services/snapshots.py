@@ -173,6 +173,9 @@ class SnapshotService:
         """Take what has ended out of memory, and out of the database when it is history."""
         world, now = self._world, self._world.clock.now()
         for lobby_id, room_id in world.lobbies.index.list_started():
+            game_id = world.lobbies.index.find_game(lobby_id) or 0
+            if not world.is_here(game_id, lobby_id):
+                continue  # its room may just be on its way to memory
             if not world.rooms.index.is_active(room_id):
                 world.lobbies.directory.get_ref(lobby_id).notify(EndLobby("room_ended"))
         for room_id in world.rooms.index.list_expected():

@@ -17,7 +17,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shard_ownership import ALONE, TenureGuard, Ownership
+from greenroom.actors.kernel.shard_ownership import ALONE, Ownership, TenureGuard
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 from greenroom.actors.plans.recount import DOCUMENT, StoredRecount
 from greenroom.actors.services.shares import ShareRecords, ShareService

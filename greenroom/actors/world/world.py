@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Container, Generator
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 import msgspec
@@ -27,6 +27,7 @@ from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.room.messages import DescribeRoom
+from greenroom.actors.seating.seats import SeatKind
 from greenroom.actors.world.audit import Audit
 from greenroom.actors.world.departures import Departures
 from greenroom.actors.world.friendships import Friendships
@@ -122,6 +123,45 @@ class World(msgspec.Struct, kw_only=True):
     take_shares: Callable[[], Awaitable[bool]] = nothing_to_take
     """Gets more of the plans of which this node lacks something; returns whether it lacked any.
     Whoever was refused should then try again."""
+
+    @contextmanager
+    def claim_seat(
+        self, player_id: int, kind: SeatKind, in_room: type[Refused], in_lobby: type[Refused]
+    ) -> Generator[Callable[[], None]]:
+        """Claim the seat of a player who lives here, as `Seats.claim` does.
+
+        Returns:
+            What `watch_shard` does. Call it right before the seat is taken.
+
+        Raises:
+            Moved: their shard is another node's, or is just being brought up.
+            Refused: they have a seat, or are taking another.
+        """
+        check = self.watch_shard(self.players.find_shard(player_id))
+        with self.seats.claim(player_id, kind, in_room, in_lobby):
+            yield check
+
+    def watch_shard(self, shard: int | None) -> Callable[[], None]:
+        """Return a function to call right before what memory has decided happens.
+
+        It raises `Moved` if this node has gained or lost a shard since: then memory was not whole
+        for a while, and may say something else now.
+
+        Args:
+            shard: the one that memory is asked about; None if it is not here.
+
+        Raises:
+            Moved: it is another node's, or is just being brought up.
+        """
+        if self.ownership is not None and (shard is None or not self.serves(shard)):
+            raise Moved("it is another node's, or just coming up")
+        as_of = self.as_of
+
+        def check() -> None:
+            if self.as_of != as_of:
+                raise Moved("shards have come or gone meanwhile")
+
+        return check
 
     async def confirm(self, refusal: Refused, player_id: int) -> None:
         """Wait until a seat that a refusal tells of is durable. Cancellation just ends the wait.

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 import trio
-from spread_kit import Client, Reply, Spread, SpreadNode, open_spread
+from spread_kit import Client, Reply, Spread, open_spread
 from trio.testing import MockClock
 
 from greenroom.actors.flows.partitions import Pulled, PullPlayer
@@ -110,7 +110,7 @@ async def test_a_requester_whose_partition_comes_to_the_lobbys_node_meanwhile_ge
     spread, told = stage.spread, list[Reply]()
     shard = spread.memory.shard_of_player(spread.memory.players[stage.guest.player_id])
     one, two = spread.nodes
-    begin_to_give(spread, shard, two, one)
+    spread.begin_to_give(shard, two, one)
     nursery.start_soon(stage.note_approval, told)
     await trio.sleep(0.1)
     assert not told, "it waits for the partition"
@@ -135,7 +135,7 @@ async def test_a_seat_that_comes_to_the_lobbys_node_meanwhile_is_kept(
         spread.memory.read_seconds = 0.0
         await spread.give(shard, one)
     else:
-        begin_to_give(spread, shard, two, one)
+        spread.begin_to_give(shard, two, one)
         nursery.start_soon(stage.note_approval, told)
         await trio.sleep(0.1)
         await one.node.keeper.bring_up([shard])
@@ -147,15 +147,6 @@ async def test_a_seat_that_comes_to_the_lobbys_node_meanwhile_is_kept(
     current = await stage.guest.done("GET", "game_room.php/current")
     assert current["room"]["room_id"] == room_id
     assert spread.memory.shard_of_player(spread.memory.players[stage.guest.player_id]) == shard
-
-
-def begin_to_give(spread: Spread, shard: int, giver: SpreadNode, to: SpreadNode) -> None:
-    """Let a shard be a node's, which has not brought it up yet."""
-    giver.node.give(shard)
-    spread.epoch += 1
-    to.node.owned.gain(shard, spread.epoch)
-    for one in spread.nodes:
-        one.shards.note_owner(shard, to.wire.node_id, spread.epoch)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

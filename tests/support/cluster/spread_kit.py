@@ -181,6 +181,14 @@ class Spread:
         await to.node.keeper.bring_up([shard])
         to.shards.open([shard])
 
+    def begin_to_give(self, shard: int, giver: SpreadNode, to: SpreadNode) -> None:
+        """Let a shard be a node's, which has not brought it up yet; everybody hears of it."""
+        giver.node.give(shard)
+        self.epoch += 1
+        to.node.owned.gain(shard, self.epoch)
+        for one in self.nodes:
+            one.shards.note_owner(shard, to.wire.node_id, self.epoch)
+
     def owner(self, shard: int) -> SpreadNode:
         """Return the node that has a shard."""
         (found,) = [one for one in self.nodes if one.node.owned.owns(shard)]

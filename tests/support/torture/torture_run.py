@@ -24,6 +24,9 @@ TOLD_LENGTH_MAX = 4_000
 """Characters of what was found: a history that does not hold has some dozen lines."""
 TOLD_FRAMES_MAX = 6
 """The innermost calls that are told of what was found: the wait, and the fault that waits."""
+STILL_SECONDS_MAX = 30.0
+"""If this machine stands still for longer, players fall silent by that, and may lose their seats:
+after two minutes all of them do."""
 CALM_SECONDS_MAX = 1.5
 """At most so long is nothing done to the stage between two faults."""
 
@@ -131,7 +134,10 @@ async def torture(
             game = await trio.to_thread.run_sync(stage.server.new_game, kind.__name__)
             crowds.append(kind(stage.server, game))
         try:
-            await _play(stage, crowds, outcome, faults)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(note_standstills, outcome.notes)
+                await _play(stage, crowds, outcome, faults)
+                nursery.cancel_scope.cancel()
         except* (AssertionError, trio.TooSlowError, OSError) as violations:
             outcome.violations += [_told(leaf) for leaf in _leaves(violations)]
         for crowd in crowds:
@@ -143,6 +149,20 @@ async def torture(
         if outcome.violations and mutation is None:
             say(outcome.log[-4000:])
     return outcome
+
+
+async def note_standstills(notes: list[str]) -> None:
+    """Note when this machine, and with it all of the stage, has stood still for long."""
+    while True:
+        before = trio.current_time()
+        await trio.sleep(1.0)
+        seconds = trio.current_time() - before
+        if seconds > STILL_SECONDS_MAX:
+            at = time.strftime("%H:%M:%S", time.gmtime())
+            notes.append(
+                f"Until {at} this machine stood still for {seconds:.0f} s. Players were silent as"
+                " long, so seats that are lost after it are no violation."
+            )
 
 
 async def _play(
