@@ -54,7 +54,7 @@ class Homes:
 
 def operators_context(node: SpreadNode, shard: int) -> AdminContext:
     nothing = cast("Any", None)
-    peers = NodePeers(node.shards, node.messenger, nothing, nothing, "vm-1", parent=dict)
+    peers = NodePeers(cast("Any", node.shards), node.messenger, nothing, nothing, "vm-1", parent=dict)
     return AdminContext(
         world=node.world,
         conninfo="",
