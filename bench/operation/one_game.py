@@ -148,9 +148,9 @@ def _join_all(server: crew.BenchCrew, count: int) -> dict[str, list[float]]:
     with closing(here), closing(there):
         rooms = _rooms_by_shard(here)
         others = [*_rooms_by_shard(there).values()]
-        for number in range(GUESTS_A_JOIN * count):
-            guest = here.register()
-            own = server.shard_of(guest.player_id)
+        guests = [here.register() for _ in range(GUESTS_A_JOIN * count)]
+        homes = server.shards_of([guest.player_id for guest in guests])
+        for number, (guest, own) in enumerate(zip(guests, homes, strict=True)):
             choices = {
                 KINDS[0]: [room for shard, room in rooms.items() if shard == own],
                 KINDS[1]: [room for shard, room in rooms.items() if shard != own],

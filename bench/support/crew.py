@@ -129,16 +129,16 @@ class BenchCrew:
                 homes.setdefault(node, []).append(hashes[token_hash])
         return list(homes.values())
 
-    def shard_of(self, player_id: int) -> int:
-        """Return the shard where a player lives, as the database says."""
+    def shards_of(self, player_ids: Sequence[int]) -> list[int]:
+        """Return the shards where players live, in the order of their ids, as the database says."""
         with psycopg.connect(self._database_url) as connection:
-            row = connection.execute(
-                "SELECT coalesce(p.shard, g.shards[1]) FROM players p JOIN games g USING (game_id)"
-                " WHERE p.player_id = %s",
-                (player_id,),
-            ).fetchone()
-        assert row is not None
-        return int(row[0])
+            rows = connection.execute(
+                "SELECT p.player_id, coalesce(p.shard, g.shards[1])"
+                " FROM players p JOIN games g USING (game_id) WHERE p.player_id = ANY (%s)",
+                (list(player_ids),),
+            ).fetchall()
+        homes = dict(rows)
+        return [homes[player_id] for player_id in player_ids]
 
     def game_of_two(self) -> tuple[PlacedGame, ListedNode, ListedNode]:
         """Make a game; return it with the node that has it, and with the other node."""

@@ -1,7 +1,8 @@
 """Players who have moved to another node: that node is told, so that it loads them.
 
 The call with which they moved may be lost. Whoever loads them shows them as they are: they go
-offline when nothing is heard of them, and leaderboards have them. A service.
+offline when nothing is heard of them, and leaderboards have them. Nearly always the call is not
+lost, and brings them there first. So it is told a moment later. A service.
 
 Overload: beyond `DEPARTURES_MAX` players, further ones are not told of. Their next call loads them.
 """
@@ -27,6 +28,9 @@ DEPARTURES_MAX: Final = 10_000
 """Players of whom other nodes have not been told yet; some 1 MB."""
 TOLD_AT_ONCE: Final = 100
 """Players whom one message names, so that they are loaded within a moment."""
+REST_SECONDS: Final = 0.02
+"""How long whoever has moved is not told of. Told at once, the other node would read them twice
+while their call waits."""
 TELL_SECONDS_MAX: Final = 10.0
 """How long a node is told in vain: thrice a lease. Whoever takes over from it reads the rows."""
 PAUSE_SECONDS: Final = 0.2
@@ -100,7 +104,9 @@ class Departures:
         """Tell the owner of a shard of all who wait."""
         key = game_id, shard
         try:
-            while waiting := self._waiting[key]:
+            while self._waiting[key]:
+                await trio.sleep(REST_SECONDS)
+                waiting = self._waiting[key]
                 told, self._waiting[key] = waiting[:TOLD_AT_ONCE], waiting[TOLD_AT_ONCE:]
                 try:
                     await self._tell_about(game_id, shard, told)
