@@ -56,6 +56,8 @@ class Actor(Generic[Role]):
     put_off: tuple[Callable[[], None], ...] = ()
     """Set by `apply`: called once the events of this turn are durable, and never if they are lost.
     They may not wait."""
+    has_ended = False
+    """Whether it takes no more commands. Yet that which follows its last turns may still run."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the class's handlers and check their annotations."""
@@ -93,7 +95,10 @@ class Actor(Generic[Role]):
         """
 
     def on_stop(self) -> None:
-        """Run when the actor leaves memory: passivated, stopped, or thrown away by a crash."""
+        """Run when the actor leaves memory: passivated, stopped, or thrown away by a crash.
+
+        If its shard has gone to another node, that is up to a moment later; see `has_ended`.
+        """
 
 
 def _check_annotation(

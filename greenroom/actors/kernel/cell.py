@@ -203,7 +203,7 @@ class Cell(Generic[Role]):
     def part(self, error: ActorUnavailable) -> Actor[Role] | None:
         """Do what `give_up` does, but return the incarnation, for `stop` to be called with it."""
         self.given_up = error
-        actor, self.actor, self.timers = self.actor, None, None
+        actor = self._end_incarnation()
         self._answer_all(error)
         return actor
 
@@ -224,9 +224,16 @@ class Cell(Generic[Role]):
 
     def retire(self) -> None:
         """End the incarnation, if there is one: stop its timers and call `on_stop`."""
-        actor, self.actor, self.timers = self.actor, None, None
+        actor = self._end_incarnation()
         if actor is not None:
             self.stop(actor)
+
+    def _end_incarnation(self) -> Actor[Role] | None:
+        """End the incarnation, if there is one, and its timers; return it, still to be stopped."""
+        actor, self.actor, self.timers = self.actor, None, None
+        if actor is not None:
+            actor.has_ended = True
+        return actor
 
     def stop(self, actor: Actor[Role]) -> None:
         """Call `on_stop` of an incarnation that has ended."""

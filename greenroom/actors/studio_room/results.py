@@ -28,21 +28,16 @@ class ResultsActor(RoomActor):
 
     host: BehaviourHost | None
     _studio: Studio
-    _has_ended = False
-
-    def on_stop(self) -> None:
-        """Stop handing results on. The next incarnation does it, in their order."""
-        super().on_stop()
-        self._has_ended = True
 
     def _carry_out(self, effects: Effects, room: Room) -> None:
         """Carry out what a turn has set off, once the turn is durable.
 
         This incarnation may have ended meanwhile. If its last results were written then, those
-        before them, which still wait, would count as written, too.
+        before them, which still wait, would count as written, too. The next incarnation hands them
+        on, in their order.
         """
         effects.carry_out(room, self._connections, self._studio)
-        if not self._has_ended:
+        if not self.has_ended:
             for number, result in effects.results:
                 self._studio.deliver(room.room_id, number, result)
 

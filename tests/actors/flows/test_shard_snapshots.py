@@ -56,7 +56,7 @@ async def test_results_that_become_durable_as_their_shard_goes_are_not_written_b
             await wait_all_tasks_blocked()  # its first result is on its way, the others wait
             nursery.start_soon(send_mark, host)
             await wait_all_tasks_blocked()
-            node.give(shard)
+            node.part_with(shard)
             memory.automatic = True
             memory.commit()
             await node.take(shard)

@@ -54,7 +54,8 @@ class Homes:
 
 def operators_context(node: SpreadNode, shard: int) -> AdminContext:
     nothing = cast("Any", None)
-    peers = NodePeers(cast("Any", node.shards), node.messenger, nothing, nothing, "vm-1", parent=dict)
+    shards = cast("Any", node.shards)
+    peers = NodePeers(shards, node.messenger, nothing, nothing, "vm-1", parent=dict)
     return AdminContext(
         world=node.world,
         conninfo="",

@@ -85,9 +85,14 @@ class Node:
 
     def give(self, shard: int) -> None:
         """Hand a shard over, as far as memory goes."""
+        self.part_with(shard)
+        self.keeper.finish()
+
+    def part_with(self, shard: int) -> None:
+        """Hand a shard over likewise; what is left of it in memory is still to be cleared away."""
         self.keeper.set_aside(shard)
         self.owned.lose(shard)
-        self.keeper.let_go(shard)
+        self.keeper.part_with(shard)
 
     async def add(self, owner: Owner | None = None) -> Arena:
         """Make a game."""
