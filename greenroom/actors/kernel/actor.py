@@ -57,7 +57,7 @@ class Actor(Generic[Role]):
     """Set by `apply`: called once the events of this turn are durable, and never if they are lost.
     They may not wait."""
     has_ended = False
-    """Whether it takes no more commands. Yet that which follows its last turns may still run."""
+    """True once it takes no more commands. Its last turns may still have follow-ups."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the class's handlers and check their annotations."""

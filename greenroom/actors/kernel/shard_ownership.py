@@ -75,10 +75,6 @@ class OwnedShards:
         """Return whether this node owns a shard."""
         return shard in self._epochs
 
-    def find_epoch(self, shard: int) -> int | None:
-        """Return the epoch under which this node owns a shard, None if it does not."""
-        return self._epochs.get(shard)
-
     def find_tenure(self, shard: int) -> Tenure | None:
         """Return the time for which this node has a shard; see `Ownership`."""
         return self._tenures.get(shard)

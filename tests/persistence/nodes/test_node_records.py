@@ -111,7 +111,7 @@ async def test_a_look_shows_who_is_there_and_whose_the_shards_are(castor: Runnin
         3: pollux.id,
         1000: pollux.id,
     }
-    assert second.owners[3].epoch == pollux.storage.session.shards.find_epoch(3)
+    assert second.owners[3].epoch == pollux.storage.session.shards.epochs[3]
     assert second.now == pytest.approx(first.now, abs=60)
 
 
@@ -137,8 +137,8 @@ async def test_entries_carry_their_shard_and_the_epoch_of_its_owner(
     await castor.write("a", 1, 1)
     await pollux.write("b", 1, 2)
 
-    first = castor.storage.session.shards.find_epoch(1)
-    second = pollux.storage.session.shards.find_epoch(2)
+    first = castor.storage.session.shards.epochs[1]
+    second = pollux.storage.session.shards.epochs[2]
     assert first != second
     assert await journal(connection) == [("a", 1, 1, first), ("b", 1, 2, second)]
 
@@ -188,7 +188,7 @@ async def test_a_shard_is_handed_over_behind_all_that_was_written(
     castor: Running, pollux: Running, connection: DatabaseConnection
 ):
     await castor.take_free(1, 2)
-    old = castor.storage.session.shards.find_epoch(1)
+    old = castor.storage.session.shards.epochs[1]
     (new,) = await castor.storage.nodes.draw_epochs(1)
     committer, writer = castor.storage.committer, FakeWriter("room/a")
     before = [committer.submit(writer, [entry("a", n, 1)]) for n in range(1, 4)]
