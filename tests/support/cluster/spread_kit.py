@@ -173,7 +173,7 @@ class Spread:
         """Let a shard be a node's, brought up there; everybody hears of it."""
         for one in self.nodes:
             if one is not to and one.node.owned.owns(shard):
-                one.node.give(shard)
+                one.node.part_with(shard)
         self.epoch += 1
         to.node.owned.gain(shard, self.epoch)
         for one in self.nodes:
@@ -183,7 +183,7 @@ class Spread:
 
     def begin_to_give(self, shard: int, giver: SpreadNode, to: SpreadNode) -> None:
         """Let a shard be a node's, which has not brought it up yet; everybody hears of it."""
-        giver.node.give(shard)
+        giver.node.part_with(shard)
         self.epoch += 1
         to.node.owned.gain(shard, self.epoch)
         for one in self.nodes:
