@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+import trio
 from shard_kit import Node, come, open_node
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.actor import PlayerActor
@@ -58,3 +59,24 @@ async def test_an_actor_that_is_back_before_it_was_cleared_away_stays_in_the_ind
         pass
     assert world.player_index.find(player.token_hash) == player.player_id
     assert world.player_index.is_online(player.player_id)
+
+
+async def test_an_actor_that_is_back_before_its_last_change_is_durable_waits_for_that(
+    node: Node, autojump_clock: MockClock
+):
+    arena = await node.add()
+    player, shard = await come(arena), node.shard_of(arena)
+    index, clock = node.world.player_index, node.world.clock
+    read = msgspec.structs.replace(arena.memory.players[player.player_id])
+    old = PlayerActor(read, index, clock)
+    arena.memory.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(player.player.ask, ReplacePlayerDocument(b'{"newer":1}'))
+        await wait_all_tasks_blocked()
+        node.part_with(shard)
+        node.owned.gain(shard, 5_000)
+        node.world.players.adopt_together({player.player_id: old}, shard)
+        arena.memory.automatic = True
+        arena.memory.commit()
+    await node.keeper.bring_up([shard])
+    assert (await player.player.ask(ReadPlayerDocument())).player_data == b'{"newer":1}'

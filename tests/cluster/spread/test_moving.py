@@ -72,6 +72,18 @@ async def never_told(*_: object) -> None:
     await trio.sleep_forever()
 
 
+async def test_who_comes_with_their_call_is_read_once(stage: Stage, autojump_clock: MockClock):
+    """The node where they are was told of them at once, and read them before the call came."""
+    two = stage.spread.nodes[1]
+    players: Any = two.world.players
+    with patch.object(players, "_load", wraps=players._load) as load:
+        await stage.move(stage.here, two)
+        await trio.sleep(0.015)
+        assert not load.called
+        await trio.sleep(0.1)
+        load.assert_called_once_with(stage.here.player_id)
+
+
 async def test_whoever_has_moved_is_ranked_before_the_next_node_knows_them(
     stage: Stage, autojump_clock: MockClock
 ):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import trio
 from spread_kit import Hosting, Spread, SpreadNode, open_hosting, open_spread
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 from world_kit import Arena
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
@@ -18,8 +18,9 @@ from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.messages import DeleteGame, Operation
 from greenroom.control.admin.player_messages import DeletePlayer, PlayerDeleted
 from greenroom.control.admin.ports import ClusterPorts
-from greenroom.control.admin.routing import run_anywhere, run_for_other
-from greenroom.control.node_peers import NodePeers, Operate
+from greenroom.control.admin.routing import ask, run_anywhere, run_for_other
+from greenroom.control.node_peers import NodeAnswers, NodePeers, Operate
+from greenroom.http.metrics import Metrics
 from greenroom.supervisors.tree import TreeNode
 
 
@@ -73,16 +74,19 @@ def operators_context(node: SpreadNode, shard: int) -> AdminContext:
 async def test_an_operation_from_another_node_waits_until_what_it_names_is_brought_up(
     spread: Spread, pair: Hosting
 ) -> None:
-    at, operation = spread.nodes[1], DeletePlayer(player_id=pair.guest.player_id)
-    context, done = operators_context(at, pair.shard), list[PlayerDeleted]()
+    asking, at = spread.nodes
+    operation, done = DeletePlayer(player_id=pair.guest.player_id), list[PlayerDeleted]()
+    NodeAnswers(at.messenger, lambda: operators_context(at, pair.shard), Metrics(), "vm-1")
+    cluster = operators_context(asking, pair.shard).cluster
+    assert cluster is not None
     at.shards.shut([pair.shard])
 
     async def run_it() -> None:
-        done.append(await run_for_other(context, operation, "Ada"))
+        done.append(await ask(cluster, at.wire.node_id, operation, "Ada"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run_it)
-        await wait_all_tasks_blocked()
+        await trio.sleep(1.0)
         assert not done
         at.shards.open([pair.shard])
     assert done == [PlayerDeleted(pair.guest.player_id)]

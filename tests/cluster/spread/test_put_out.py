@@ -13,7 +13,9 @@ from world_kit import Arena
 from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.lookup import ask_player_of
+from greenroom.actors.flows.presence import put_out
 from greenroom.actors.kernel.errors import Moved
+from greenroom.actors.world.seats import Seats
 
 
 @pytest.fixture
@@ -54,6 +56,22 @@ async def test_where_a_partition_is_just_being_brought_up_nobody_is_put_out(
     assert await pair.list_members() == [pair.host.player_id, pair.guest.player_id]
     await end(at, pair)
     assert await pair.list_members() == [pair.host.player_id]
+
+
+async def test_where_memory_is_lost_while_a_seat_is_waited_for_nobody_counts_as_put_out(
+    spread: Spread, pair: Hosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, game_id = spread.nodes[1], pair.guest.arena.game.game_id
+
+    async def lose_memory(*_: object) -> None:
+        at.lapse()
+        at.regain()
+
+    monkeypatch.setattr(Seats, "wait_unclaimed", lose_memory)
+    with pytest.raises(Moved):
+        await put_out(at.world, game_id, pair.guest.player_id)
+    await at.bring_up_all()
+    assert await pair.list_members() == [pair.host.player_id, pair.guest.player_id]
 
 
 async def test_who_is_banned_as_their_partition_leaves_is_put_out_by_its_next_owner(
