@@ -16,6 +16,7 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.shares import Grant, ShareAsk
+from greenroom.actors.services.usage_parts import UsageParts
 
 
 class ShareRecords(Protocol):
@@ -40,17 +41,21 @@ class ShareRecords(Protocol):
 class ShareService:
     """The shares of this node; a part of the service of usage."""
 
-    def __init__(self, ledger: Ledger, records: ShareRecords, clock: Clock) -> None:
+    def __init__(
+        self, ledger: Ledger, records: ShareRecords, clock: Clock, parts: UsageParts
+    ) -> None:
         """Prepare; nothing is asked for yet.
 
         Args:
             ledger: what is counted.
             records: where shares are kept.
             clock: tells the day.
+            parts: what this node uses of games in several partitions.
         """
         self._ledger = ledger
         self._records = records
         self._clock = clock
+        self._parts = parts
         self._held: set[int] = set()
         """Owners of whom this node may have shares in the database."""
         self._turn = trio.Lock()
@@ -82,7 +87,8 @@ class ShareService:
             return False
         async with self._turn:
             for owner_id in list(needs.owner_ids):
-                await self._take(owner_id)
+                async with self._parts.known():
+                    await self._take(owner_id)
         return True
 
     async def refresh(self) -> None:
@@ -98,7 +104,8 @@ class ShareService:
         async with self._turn:
             settled = await self._find_settled(shared)
             for owner_id in sorted((shared | self._held) - settled):
-                await self._take(owner_id, is_round=True)
+                async with self._parts.known():
+                    await self._take(owner_id, is_round=True)
 
     async def _find_settled(self, owner_ids: Iterable[int]) -> set[int]:
         """Return the owners of whom this node has what it wants, and whom as many share as before.
