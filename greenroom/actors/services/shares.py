@@ -87,7 +87,7 @@ class ShareService:
             return False
         async with self._turn:
             for owner_id in list(needs.owner_ids):
-                async with self._parts.known():
+                async with self._parts.hold():
                     await self._take(owner_id)
         return True
 
@@ -104,7 +104,7 @@ class ShareService:
         async with self._turn:
             settled = await self._find_settled(shared)
             for owner_id in sorted((shared | self._held) - settled):
-                async with self._parts.known():
+                async with self._parts.hold():
                     await self._take(owner_id, is_round=True)
 
     async def _find_settled(self, owner_ids: Iterable[int]) -> set[int]:

@@ -154,8 +154,8 @@ class UsageParts:
                 await self._adopt([part for part in known if not self._is_behind(part)])
 
     @asynccontextmanager
-    async def known(self) -> AsyncGenerator[None]:
-        """Take shares in here: adopt nothing meanwhile, and know of all that was adopted before.
+    async def hold(self) -> AsyncGenerator[None]:
+        """Hold still while shares are taken: adopt nothing, and know of all adopted before.
 
         What this node has left is in the database by then: its share holds that no more.
 
