@@ -56,8 +56,6 @@ class ShareService:
         self._records = records
         self._clock = clock
         self._parts = parts
-        self._held: set[int] = set()
-        """Owners of whom this node may have shares in the database."""
         self._turn = trio.Lock()
         self._woken = trio.Event()
         ledger.needs.wake = self._wake
@@ -98,12 +96,12 @@ class ShareService:
             StorageUnavailable: the database does not answer.
         """
         ledger = self._ledger
-        if not self._held and not ledger.spread:
+        if not self._parts.sharers and not ledger.spread:
             return
         shared = {owner.owner_id for owner in ledger.list_owners() if owner.shares is not None}
         async with self._turn:
             settled = await self._find_settled(shared)
-            for owner_id in sorted((shared | self._held) - settled):
+            for owner_id in sorted((shared | self._parts.sharers) - settled):
                 async with self._parts.hold():
                     await self._take(owner_id, is_round=True)
 
@@ -132,11 +130,11 @@ class ShareService:
         shares = None if owner is None else owner.shares
         if owner is None or shares is None:
             ledger.needs.owner_ids.discard(owner_id)
-            if owner_id in self._held:
+            if owner_id in self._parts.sharers:
                 await self._records.give_back(owner_id)
-                self._held.discard(owner_id)
+                self._parts.sharers.discard(owner_id)
             return
-        self._held.add(owner_id)
+        self._parts.sharers.add(owner_id)
         day, asks = ledger.day, shares.take_asks(owner.count_used(), owner.limits)
         owner.settle()  # before the database hears of it: what is given back may be gone at once
         if is_round:

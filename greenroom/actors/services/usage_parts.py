@@ -103,6 +103,8 @@ class UsageParts:
         self._left: list[_Part] = []
         self._stays = 0
         self._turn = trio.Lock()
+        self.sharers: set[int] = set()
+        """Owners of whom this node may have shares in the database: who adopts has some."""
 
     def leave(self, game_id: int) -> None:
         """Count a game no more; call it before the ledger forgets it."""
@@ -182,6 +184,7 @@ class UsageParts:
                 part.is_unsure = True
             day = self._ledger.day
             sharers = [part.sharer for part in portion]
+            self.sharers.update(filter(None, sharers))
             found = await self._records.adopt_parts([p.saved for p in portion], sharers, day)
             rows = {(row.game_id, row.stay): row for row in found}
             for part in portion:

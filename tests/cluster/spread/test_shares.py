@@ -302,6 +302,23 @@ async def test_what_a_home_has_adopted_is_free_to_nobody_before_it_asks_again():
         assert await two.free_calls(30) <= 30 - calls
 
 
+async def test_who_adopts_and_hands_over_before_asking_once_keeps_no_share():
+    async with open_two(calls_per_day_max=30) as two:
+        player = await two.spread.player(two.arena, two.home)
+        assert await two.calls(player, 9) == 9
+        calls, usage = two.counted()[0], two.home.node.keeper.usage
+        two.spread.memory.usage.shares.clear()
+        await usage.save()
+        await two.give_all(two.home, two.other)
+        await usage.save()
+        await two.other.node.keeper.usage._parts.adopt()
+        await two.give_all(two.other, two.home)
+        await two.settle()
+        assert two.counted()[0] == two.stored()[0] == calls
+        other = two.records(two.other).node_id
+        assert other not in {node for _, _, node in two.spread.memory.usage.shares}
+
+
 async def test_a_call_that_needs_more_gives_up_nothing_that_was_adopted_unheard(
     monkeypatch: pytest.MonkeyPatch,
 ):
