@@ -189,8 +189,8 @@ async def test_parts_are_written_over_and_read_by_none_but_their_home(nodes: Nod
     await other.save_parts([row])
     await other.save_parts([grown := msgspec.structs.replace(row, calls=6)])
     assert await home.load_stored_parts(GAME) == [(nodes.ids[1], row.stay, 50)]
-    assert await home.adopt_parts([part(0)], TODAY) == []  # it is used by who lives
-    assert await other.adopt_parts([row], TODAY) == [grown]
+    assert await home.adopt_parts([part(0)], [0], TODAY) == []  # it is used by who lives
+    assert await other.adopt_parts([row], [0], TODAY) == [grown]
 
 
 async def test_a_home_adopts_what_was_left_and_what_the_dead_had(nodes: Nodes):
@@ -205,8 +205,47 @@ async def test_a_home_adopts_what_was_left_and_what_the_dead_had(nodes: Nodes):
     await nodes.end(2)
     adopted = msgspec.structs.replace(mine, calls=7, storage_bytes=35, written_bytes=70)
     for _ in range(2):
-        assert await home.adopt_parts([mine], TODAY) == [adopted]
+        assert await home.adopt_parts([mine], [0], TODAY) == [adopted]
     assert await home.load_stored_parts(GAME) == [(nodes.ids[0], mine.stay, 35)]
+
+
+async def test_the_share_of_a_home_grows_by_what_it_adopts_in_the_same_moment(nodes: Nodes):
+    home, other, third = nodes.stores
+    kept, left, yesterday = part(1, 10), part(5, 50), part(70, 5, TODAY - 1)
+    wishes = [ShareAsk("calls_per_day", 0, 100, 100), ShareAsk("storage_bytes", 0, 900, 900)]
+    await other.save_parts([left, yesterday])
+    assert await share(third, *wishes) == [100, 900], "its own share is all there is of them yet"
+    await third.give_back(OWNER)
+    await other.leave_parts([left, yesterday])
+    assert await share(third, *wishes) == [95, 845]
+    await third.give_back(OWNER)
+    await home.save_parts([kept])
+    await share(home, ShareAsk("calls_per_day", 1, 3, 100))
+    await home.adopt_parts([kept], [OWNER], TODAY)
+    assert await share(third, *wishes) == [100 - 3 - 5, 845]
+    await home.adopt_parts([kept], [OWNER], TODAY)  # nothing is left
+    assert await share(third, *wishes) == [100 - 3 - 5, 845]
+    assert await share(third, wishes[0], day=TODAY + 1) == [100]
+
+
+async def test_a_plan_that_nobody_shares_gets_no_shares_by_adopting(nodes: Nodes):
+    home, other, third = nodes.stores
+    left = part(5, 50)
+    await other.save_parts([left])
+    await other.leave_parts([left])
+    await home.adopt_parts([part(0)], [0], TODAY)
+    assert await third.count_nodes([OWNER]) == {}
+
+
+async def test_the_share_of_an_earlier_day_does_not_grow(nodes: Nodes):
+    home, other, third = nodes.stores
+    left = part(5, 0, TODAY + 1)
+    await share(home, ShareAsk("calls_per_day", 60, 60, 100))
+    await other.save_parts([left])
+    await other.leave_parts([left])
+    await home.adopt_parts([part(0)], [OWNER], TODAY + 1)
+    wish = ShareAsk("calls_per_day", 0, 100, 100)
+    assert await share(third, wish, day=TODAY + 1) == [95]
 
 
 async def test_who_does_not_have_the_home_adopts_nothing(nodes: Nodes):
@@ -214,9 +253,9 @@ async def test_who_does_not_have_the_home_adopts_nothing(nodes: Nodes):
     left = part(2)
     await home.save_parts([left])
     await home.leave_parts([left])
-    assert await other.adopt_parts([part(0)], TODAY) == []
+    assert await other.adopt_parts([part(0)], [0], TODAY) == []
     mine = part(0)
-    assert await home.adopt_parts([mine], TODAY) == [
+    assert await home.adopt_parts([mine], [0], TODAY) == [
         msgspec.structs.replace(mine, calls=2, written_bytes=20)
     ]
 
@@ -230,7 +269,7 @@ async def test_what_a_game_used_before_it_had_parts_is_adopted(
     )
     mine = part(0)
     assert await home.load_stored_parts(GAME) == [(0, 0, 300)]
-    (adopted,) = await home.adopt_parts([mine], TODAY)
+    (adopted,) = await home.adopt_parts([mine], [0], TODAY)
     assert (adopted.calls, adopted.storage_bytes, adopted.written_bytes) == (30, 300, 3)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from greenroom.actors.plans.address_counts import AddressCounts, add_count
@@ -128,6 +129,12 @@ class OwnerUsage:
     def shares(self, shares: OwnerShares | None) -> None:
         self._shares = shares
         self.settle()
+
+    def adopt_share(self, more: Mapping[Kind, int]) -> None:
+        """Have so much more of the plan here, which is used already: other nodes had used it."""
+        if self.shares is not None:
+            self.shares.adopt(more)
+            self.settle()
 
     def settle(self) -> None:
         """Allow what limits and shares say now."""

@@ -168,6 +168,12 @@ class OwnerShares:
         """Take it that others may have given something back."""
         self._exhausted = frozenset()
 
+    def adopt(self, more: Mapping[Kind, int]) -> None:
+        """Have so much more, or less: the use of other nodes counts here now, with their share."""
+        for kind, change in more.items():
+            self._shares[kind] += change
+        self._granted = None
+
     def begin_day(self) -> None:
         """Have nothing of the new day before it is granted."""
         self._shares |= dict.fromkeys(OF_A_DAY, 0)

@@ -16,6 +16,7 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.shares import Grant, ShareAsk
+from greenroom.actors.services.usage_parts import UsageParts
 
 
 class ShareRecords(Protocol):
@@ -40,19 +41,21 @@ class ShareRecords(Protocol):
 class ShareService:
     """The shares of this node; a part of the service of usage."""
 
-    def __init__(self, ledger: Ledger, records: ShareRecords, clock: Clock) -> None:
+    def __init__(
+        self, ledger: Ledger, records: ShareRecords, clock: Clock, parts: UsageParts
+    ) -> None:
         """Prepare; nothing is asked for yet.
 
         Args:
             ledger: what is counted.
             records: where shares are kept.
             clock: tells the day.
+            parts: what this node uses of games in several partitions.
         """
         self._ledger = ledger
         self._records = records
         self._clock = clock
-        self._held: set[int] = set()
-        """Owners of whom this node may have shares in the database."""
+        self._parts = parts
         self._turn = trio.Lock()
         self._woken = trio.Event()
         ledger.needs.wake = self._wake
@@ -82,7 +85,8 @@ class ShareService:
             return False
         async with self._turn:
             for owner_id in list(needs.owner_ids):
-                await self._take(owner_id)
+                async with self._parts.hold():
+                    await self._take(owner_id)
         return True
 
     async def refresh(self) -> None:
@@ -92,13 +96,14 @@ class ShareService:
             StorageUnavailable: the database does not answer.
         """
         ledger = self._ledger
-        if not self._held and not ledger.spread:
+        if not self._parts.sharers and not ledger.spread:
             return
         shared = {owner.owner_id for owner in ledger.list_owners() if owner.shares is not None}
         async with self._turn:
             settled = await self._find_settled(shared)
-            for owner_id in sorted((shared | self._held) - settled):
-                await self._take(owner_id, is_round=True)
+            for owner_id in sorted((shared | self._parts.sharers) - settled):
+                async with self._parts.hold():
+                    await self._take(owner_id, is_round=True)
 
     async def _find_settled(self, owner_ids: Iterable[int]) -> set[int]:
         """Return the owners of whom this node has what it wants, and whom as many share as before.
@@ -125,11 +130,11 @@ class ShareService:
         shares = None if owner is None else owner.shares
         if owner is None or shares is None:
             ledger.needs.owner_ids.discard(owner_id)
-            if owner_id in self._held:
+            if owner_id in self._parts.sharers:
                 await self._records.give_back(owner_id)
-                self._held.discard(owner_id)
+                self._parts.sharers.discard(owner_id)
             return
-        self._held.add(owner_id)
+        self._parts.sharers.add(owner_id)
         day, asks = ledger.day, shares.take_asks(owner.count_used(), owner.limits)
         owner.settle()  # before the database hears of it: what is given back may be gone at once
         if is_round:

@@ -98,8 +98,8 @@ class UsageService:
         self._records = records
         self._clock = clock
         ledger.has_others = ownership is not None
-        self.shares = ShareService(ledger, records, clock)
         self._parts = UsageParts(ledger, records, ownership)
+        self.shares = ShareService(ledger, records, clock, self._parts)
         self._saved: dict[int, StoredUsage] = {}
         self._uncounted = deque[GameUsage]()
         self._counter = trio.lowlevel.ParkingLot()
@@ -153,8 +153,7 @@ class UsageService:
         """Adopt what other nodes have left, then share plans with them as is right now."""
         try:
             await self._parts.adopt()
-            if not self._parts.is_leaving:  # what is left must be known before its share is free
-                await self.shares.refresh()
+            await self.shares.refresh()
         except StorageUnavailable:
             return  # said often enough elsewhere
 

@@ -2,12 +2,15 @@
 
 A part is a row that its node alone writes, for as long as it has partitions of the game. After that
 the part is left, and the game's home adopts it: the database adds it to the home's part, and the
-home reads by how much that grew. So it counts once, whoever is killed, and whenever.
+home reads by how much that grew. So it counts once, whoever is killed, and whenever. The home's
+share of the owner's plan grows by the same, in the same transaction: what is adopted is used, and
+free to no other node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
 import msgspec
@@ -47,11 +50,15 @@ class PartRecords(Protocol):
         """Leave parts for their games' homes. One that is gone already is passed over."""
         ...
 
-    async def adopt_parts(self, rows: Sequence[PartRow], day: int) -> list[PartRow]:
+    async def adopt_parts(
+        self, rows: Sequence[PartRow], sharers: Sequence[int], day: int
+    ) -> list[PartRow]:
         """Add what is left of games to this node's parts, where it has their homes.
 
         Args:
             rows: this node's parts, as last written.
+            sharers: for each the owner, of whose plan this node's share grows by what is adopted;
+                0 if their plan is not shared.
             day: only calls and bytes of this day are added.
 
         Returns:
@@ -67,7 +74,7 @@ class PartRecords(Protocol):
 class _Part:
     """One part of this node's."""
 
-    __slots__ = ("final", "game", "is_saving", "is_unsure", "saved", "stay")
+    __slots__ = ("final", "game", "is_saving", "is_unsure", "saved", "sharer", "stay")
 
     def __init__(self, game: GameUsage, stay: int) -> None:
         self.game = game
@@ -80,6 +87,8 @@ class _Part:
         """True if its row may be newer than `saved`: it is being written, or no answer came."""
         self.is_unsure = False
         """True if it may have adopted something of which this node has not heard."""
+        self.sharer = 0
+        """The owner, if nodes have shares of their plan."""
 
 
 class UsageParts:
@@ -94,6 +103,8 @@ class UsageParts:
         self._left: list[_Part] = []
         self._stays = 0
         self._turn = trio.Lock()
+        self.sharers: set[int] = set()
+        """Owners of whom this node may have shares in the database: who adopts has some."""
 
     def leave(self, game_id: int) -> None:
         """Count a game no more; call it before the ledger forgets it."""
@@ -112,19 +123,22 @@ class UsageParts:
         if not self._ledger.spread and not self._parts and not self._left:
             return
         async with self._turn:
-            parts = [*self._list_own(), *self._left]
-            await self._adopt([part for part in parts if part.is_unsure])
-            for portion in _portions(filter(self._is_changed, parts)):
-                rows = [self._make_row(part) for part in portion]
-                for part in portion:
-                    part.is_saving = True
-                await self._records.save_parts(rows)
-                for part, row in zip(portion, rows, strict=True):
-                    part.saved, part.is_saving = row, False
-            written = [part for part in self._left if not self._is_changed(part)]
-            for portion in _portions(written):
-                await self._records.leave_parts([part.saved for part in portion])
-                self._left = [part for part in self._left if part not in portion]
+            await self._save()
+
+    async def _save(self) -> None:
+        parts = [*self._list_own(), *self._left]
+        await self._adopt([part for part in parts if part.is_unsure])
+        for portion in _portions(filter(self._is_changed, parts)):
+            rows = [self._make_row(part) for part in portion]
+            for part in portion:
+                part.is_saving = True
+            await self._records.save_parts(rows)
+            for part, row in zip(portion, rows, strict=True):
+                part.saved, part.is_saving = row, False
+        written = [part for part in self._left if not self._is_changed(part)]
+        for portion in _portions(written):
+            await self._records.leave_parts([part.saved for part in portion])
+            self._left = [part for part in self._left if part not in portion]
 
     async def adopt(self) -> None:
         """Count what other nodes have left of the games that are at home here.
@@ -141,10 +155,19 @@ class UsageParts:
                 known = [part for part in homes if not part.is_saving]
                 await self._adopt([part for part in known if not self._is_behind(part)])
 
-    @property
-    def is_leaving(self) -> bool:
-        """Return whether other nodes do not know yet of something that this one has left."""
-        return bool(self._left)
+    @asynccontextmanager
+    async def hold(self) -> AsyncGenerator[None]:
+        """Hold still while shares are taken: adopt nothing, and know of all adopted before.
+
+        What this node has left is in the database by then: its share holds that no more.
+
+        Raises:
+            StorageUnavailable: that is not known; no shares may be taken.
+        """
+        async with self._turn:
+            if self._left or any(part.is_unsure for part in self._parts.values()):
+                await self._save()
+            yield
 
     def is_written(self, game: GameUsage) -> bool:
         """Return whether the bytes of this node's part of a game are as the database has them."""
@@ -160,7 +183,9 @@ class UsageParts:
             for part in portion:
                 part.is_unsure = True
             day = self._ledger.day
-            found = await self._records.adopt_parts([part.saved for part in portion], day)
+            sharers = [part.sharer for part in portion]
+            self.sharers.update(filter(None, sharers))
+            found = await self._records.adopt_parts([p.saved for p in portion], sharers, day)
             rows = {(row.game_id, row.stay): row for row in found}
             for part in portion:
                 part.is_unsure = False
@@ -178,6 +203,14 @@ class UsageParts:
         if part.final is None:
             part.game.count_stored(stored_bytes)
             self._ledger.add_day(part.game, row.day, calls, written_bytes)
+            is_today = row.day == self._ledger.day
+            part.game.owner.adopt_share(
+                {
+                    "storage_bytes": stored_bytes,
+                    "calls_per_day": calls * is_today,
+                    "written_bytes_per_day": written_bytes * is_today,
+                }
+            )
             return
         final = part.final
         is_today = row.day == final.day
@@ -199,6 +232,7 @@ class UsageParts:
         if part is None:
             self._stays += 1
             part = self._parts[game_id] = _Part(game, self._stays)
+        part.sharer = 0 if game.owner.shares is None else game.owner.owner_id
         return part
 
     def _is_home(self, game: GameUsage) -> bool:

@@ -44,7 +44,7 @@ _LEAVE: Final = Statement(
 _ADOPT: Final = Statement(
     """
     WITH homes AS (
-        SELECT e.game_id, e.stay FROM unnest($1, $2) AS e(game_id, stay)
+        SELECT e.game_id, e.stay, e.sharer FROM unnest($1, $2, $5) AS e(game_id, stay, sharer)
         JOIN games AS g ON g.game_id = e.game_id JOIN shards AS s ON s.shard = g.shards[1]
         WHERE s.node_id = $3
     ), parts AS (
@@ -56,7 +56,24 @@ _ADOPT: Final = Statement(
     ), whole AS (
         DELETE FROM game_usage AS u USING homes AS h WHERE u.game_id = h.game_id
         RETURNING u.game_id, u.day, u.calls, u.storage_bytes, u.written_bytes
-    ), found AS (SELECT * FROM parts UNION ALL SELECT * FROM whole)
+    ), found AS (
+        SELECT * FROM parts UNION ALL SELECT * FROM whole
+    ), shares AS (
+        INSERT INTO plan_shares AS mine (owner_id, kind, node_id, day, share)
+        SELECT h.sharer, k.kind, $3, $4, sum(k.used)
+        FROM homes AS h JOIN found AS f ON f.game_id = h.game_id CROSS JOIN LATERAL (VALUES
+            ('storage_bytes', f.storage_bytes),
+            ('calls_per_day', CASE f.day WHEN $4 THEN f.calls ELSE 0 END),
+            ('written_bytes_per_day', CASE f.day WHEN $4 THEN f.written_bytes ELSE 0 END)
+        ) AS k(kind, used)
+        WHERE h.sharer <> 0 GROUP BY h.sharer, k.kind
+        ON CONFLICT (owner_id, kind, node_id) DO UPDATE SET
+            day = excluded.day,
+            share = excluded.share + CASE
+                WHEN mine.kind = 'storage_bytes' OR mine.day = excluded.day THEN mine.share
+                ELSE 0
+            END
+    )
     INSERT INTO usage_parts AS m
         (game_id, node_id, stay, day, calls, storage_bytes, written_bytes)
     SELECT h.game_id, $3, h.stay, $4, coalesce(sum(f.calls) FILTER (WHERE f.day = $4), 0),
@@ -73,6 +90,7 @@ _ADOPT: Final = Statement(
     _ARRAY,
     INT8,
     INT8,
+    _ARRAY,
 )
 _READ: Final = Statement(
     f"SELECT p.game_id, p.stay, p.day, p.calls, p.storage_bytes, p.written_bytes FROM {_OWN}",
@@ -108,10 +126,12 @@ class UsagePartStore(CountStore):
         """Leave parts for their games' homes."""
         await self.write(Query(_LEAVE, [*_keys(rows), int8(self._session.node_id)]))
 
-    async def adopt_parts(self, rows: Sequence[PartRow], day: int) -> list[PartRow]:
+    async def adopt_parts(
+        self, rows: Sequence[PartRow], sharers: Sequence[int], day: int
+    ) -> list[PartRow]:
         """Add what is left of games to this node's parts; return these."""
         keys, ours = _keys(rows), int8(self._session.node_id)
-        adopt = Query(_ADOPT, [*keys, ours, int8(day)])
+        adopt = Query(_ADOPT, [*keys, ours, int8(day), INT8_COLUMN.encode(sharers)])
         *_, found = await self.write(adopt, Query(_READ, [*keys, ours]))
         return [PartRow(*row) for row in found]
 

@@ -17,6 +17,7 @@ from greenroom.actors.flows.identify import GameIdentity
 from greenroom.actors.kernel.shards import home_shard
 from greenroom.actors.plans.owner_usage import WHOLE_PLAN
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
+from greenroom.actors.plans.shares import ShareAsk
 from greenroom.actors.services.usage import SAVE_SECONDS
 
 
@@ -60,6 +61,20 @@ class Two:
         found = at.node.keeper.usage._records
         assert isinstance(found, NodeUsage)
         return found
+
+    async def free_calls(self, limit: int) -> int:
+        """Return how many calls the database would let one more node have."""
+        records = self.spread.memory.usage.join()
+        ask = ShareAsk("calls_per_day", 0, limit, limit)
+        (grant,) = await records.take(LIMITED.owner_id, self.home.world.ledger.day, [ask])
+        await records.give_back(LIMITED.owner_id)
+        return grant.share
+
+    async def give_all(self, giver: SpreadNode, taker: SpreadNode) -> None:
+        """Hand over all partitions of the game that a node has."""
+        for shard in self.spread.shards_of(self.arena):
+            if giver.node.owned.owns(shard):
+                await self.spread.give(shard, taker)
 
     def counted(self) -> tuple[int, int, int]:
         """Return calls, stored and written bytes, as the nodes count them together."""
@@ -271,6 +286,65 @@ async def test_what_was_adopted_counts_once_even_if_the_answer_is_lost(
         game = two.home.world.ledger.get_game_usage(two.game_id)
         assert (game.calls, game.storage_bytes) == (before[0] + 2, before[1])
         assert two.stored()[:2] == (game.calls, game.storage_bytes)
+
+
+async def test_what_a_home_has_adopted_is_free_to_nobody_before_it_asks_again():
+    async with open_two(calls_per_day_max=30) as two:
+        player = await two.spread.player(two.arena, two.other)
+        assert await two.calls(player, 9) == 9
+        await two.settle()
+        usage, calls = two.other.node.keeper.usage, two.counted()[0]
+        await two.give_all(two.other, two.home)
+        await usage.save()
+        await usage._settle_with_others()
+        await two.home.node.keeper.usage._parts.adopt()
+        assert two.stored()[0] == calls
+        assert await two.free_calls(30) <= 30 - calls
+
+
+async def test_who_adopts_and_hands_over_before_asking_once_keeps_no_share():
+    async with open_two(calls_per_day_max=30) as two:
+        player = await two.spread.player(two.arena, two.home)
+        assert await two.calls(player, 9) == 9
+        calls, usage = two.counted()[0], two.home.node.keeper.usage
+        two.spread.memory.usage.shares.clear()
+        await usage.save()
+        await two.give_all(two.home, two.other)
+        await usage.save()
+        await two.other.node.keeper.usage._parts.adopt()
+        await two.give_all(two.other, two.home)
+        await two.settle()
+        assert two.counted()[0] == two.stored()[0] == calls
+        other = two.records(two.other).node_id
+        assert other not in {node for _, _, node in two.spread.memory.usage.shares}
+
+
+async def test_a_call_that_needs_more_gives_up_nothing_that_was_adopted_unheard(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with open_two(calls_per_day_max=30) as two:
+        player = await two.spread.player(two.arena, two.other)
+        assert await two.calls(player, 9) == 9
+        await two.settle()
+        home, other, calls = two.home, two.other, two.counted()[0]
+        two.spread.memory.usage.ended.add(two.records(other).node_id)
+        with lost_answers(monkeypatch, two.records(home), "adopt_parts", two.spread.memory):
+            await home.node.keeper.usage._settle_with_others()
+        home.world.ledger.needs.note(LIMITED.owner_id)
+        assert await home.world.take_shares()
+        assert await two.free_calls(30) <= 30 - calls
+
+
+async def test_a_call_that_needs_more_gives_up_nothing_that_is_not_left_yet():
+    async with open_two(calls_per_day_max=30) as two:
+        player = await two.spread.player(two.arena, two.other)
+        assert await two.calls(player, 9) == 9
+        await two.settle()
+        calls = two.counted()[0]
+        await two.give_all(two.other, two.home)
+        two.other.world.ledger.needs.note(LIMITED.owner_id)
+        assert await two.other.world.take_shares()
+        assert await two.free_calls(30) <= 30 - calls
 
 
 async def test_a_node_without_the_database_spends_its_share_and_no_more():

@@ -60,15 +60,17 @@ class MemoryUsage:
         keys = {(row.game_id, node_id, row.stay) for row in rows}
         self.left |= keys & self.parts.keys()
 
-    def adopt_parts(self, node_id: int, rows: Sequence[PartRow], day: int) -> list[PartRow]:
-        for row in rows:
+    def adopt_parts(
+        self, node_id: int, rows: Sequence[PartRow], sharers: Sequence[int], day: int
+    ) -> list[PartRow]:
+        for row, sharer in zip(rows, sharers, strict=True):
             if self.is_home(row.game_id, node_id):
-                self._adopt((row.game_id, node_id, row.stay), day)
+                self._adopt((row.game_id, node_id, row.stay), sharer, day)
         keys = [(row.game_id, node_id, row.stay) for row in rows]
         return [self.parts[key] for key in keys if key in self.parts]
 
-    def _adopt(self, home: tuple[int, int, int], day: int) -> None:
-        game_id, _, stay = home
+    def _adopt(self, home: tuple[int, int, int], sharer: int, day: int) -> None:
+        game_id, node_id, stay = home
         found: list[PartRow | StoredUsage] = []
         for key in [key for key in self.parts if key[0] == game_id and self._is_left(key)]:
             found.append(self.parts.pop(key))
@@ -87,6 +89,23 @@ class MemoryUsage:
             storage_bytes=mine.storage_bytes + sum(row.storage_bytes for row in found),
             written_bytes=sum(row.written_bytes for row in today),
         )
+        if sharer:
+            self._grow_shares(sharer, node_id, found, day)
+
+    def _grow_shares(
+        self, owner_id: int, node_id: int, adopted: Sequence[PartRow | StoredUsage], day: int
+    ) -> None:
+        """Have a node's shares hold what it has adopted, too."""
+        today = [row for row in adopted if row.day == day]
+        more: dict[Kind, int] = {
+            "storage_bytes": sum(row.storage_bytes for row in adopted),
+            "calls_per_day": sum(row.calls for row in today),
+            "written_bytes_per_day": sum(row.written_bytes for row in today),
+        }
+        for kind, used in more.items():
+            of_day, share = self.shares.get((owner_id, kind, node_id), (day, 0))
+            held = share if of_day == day or kind not in OF_A_DAY else 0
+            self.shares[owner_id, kind, node_id] = day, held + used
 
     def _is_left(self, key: tuple[int, int, int]) -> bool:
         return key in self.left or self.has_ended(key[1])
@@ -150,7 +169,9 @@ class UnsharedUsage:
     async def leave_parts(self, rows: Sequence[PartRow]) -> None:
         raise AssertionError("no game is in several partitions")
 
-    async def adopt_parts(self, rows: Sequence[PartRow], day: int) -> list[PartRow]:
+    async def adopt_parts(
+        self, rows: Sequence[PartRow], sharers: Sequence[int], day: int
+    ) -> list[PartRow]:
         raise AssertionError("no game is in several partitions")
 
     async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:
@@ -219,9 +240,11 @@ class NodeUsage:
     async def leave_parts(self, rows: Sequence[PartRow]) -> None:
         await self.do("leave_parts", lambda: self.tables.leave_parts(self.node_id, rows))
 
-    async def adopt_parts(self, rows: Sequence[PartRow], day: int) -> list[PartRow]:
+    async def adopt_parts(
+        self, rows: Sequence[PartRow], sharers: Sequence[int], day: int
+    ) -> list[PartRow]:
         return await self.do(
-            "adopt_parts", lambda: self.tables.adopt_parts(self.node_id, rows, day)
+            "adopt_parts", lambda: self.tables.adopt_parts(self.node_id, rows, sharers, day)
         )
 
     async def load_stored_parts(self, game_id: int) -> list[tuple[int, int, int]]:

@@ -88,7 +88,7 @@ class SharedPlan:
     def _unsaved(self, node: SimNode) -> int:
         """Return how many calls a node has counted and not written."""
         if self._is_shared:
-            return _unsaved(node)
+            return _unsaved(node, self.game_id)
         game = node.world.ledger.find_game(self.game_id)
         row = node.line.server.database.rows.usage.rows.get(self.game_id)
         return 0 if game is None else max(0, game.calls - (0 if row is None else row.calls))
@@ -118,10 +118,10 @@ class SharedPlan:
             assert counted <= most, f"{counted} are counted, and {most} were spent at most"
 
 
-def _unsaved(node: SimNode) -> int:
+def _unsaved(node: SimNode, game_id: int) -> int:
     """Return how many calls a node has counted and not written, or not even begun to."""
     parts = node.keeper.usage._parts
-    held = [*parts._list_own(), *parts._left]
+    held = [part for part in (*parts._list_own(), *parts._left) if part.saved.game_id == game_id]
     return sum(max(0, parts._make_row(part).calls - part.saved.calls) for part in held)
 
 
