@@ -514,6 +514,7 @@ class NodeSession:
         """
         rows = await self._run(connection, _OWN_SHARDS, int8(self.node_id))
         if not self.shards.epochs.items() <= dict(rows).items():
+            await self._read_position(connection)  # just now others may have taken over from us
             raise StorageFenced(_LOST)
 
 
