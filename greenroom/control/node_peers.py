@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -182,6 +182,11 @@ class NodePeers:
                 turns_per_second=round(state.next.weight, 1),
             )
         return Balance(node=self.node_id, moving=moving, why=state.why, moved=state.moved)
+
+    def list_owners(self) -> Mapping[int, int]:
+        """Return the node of each shard; see `Peers`."""
+        owners = self._shards.list_owners().items()
+        return {shard: node_id for shard, node_id in owners if self._shards.find_owner(shard)}
 
     def count_shards_without_owner(self) -> int:
         """Return how many shards nobody owns; see `Peers`."""

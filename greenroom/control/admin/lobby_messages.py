@@ -28,11 +28,13 @@ class ListedLobby(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
 
 
-class Lobbies(msgspec.Struct, frozen=True):
+class Lobbies(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lobbies that have not ended, oldest first. `total` also counts those left out."""
 
     lobbies: list[ListedLobby]
     total: int
+    told: list[int] | None = None
+    """See `Rooms`."""
 
 
 class DiscardLobby(Operation[Discarded], frozen=True):
@@ -49,3 +51,5 @@ class ListLobbies(Operation[Lobbies], frozen=True):
     game_id: int | None
     limit: int
     """At most PAGE_LOBBIES_MAX."""
+    shards: list[int] | None = None
+    """See `ListRooms`."""

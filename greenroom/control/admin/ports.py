@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -31,6 +32,10 @@ class Peers(Protocol):
 
     def measure_load(self) -> MeasuredLoad:
         """Return how busy this node was in the last seconds."""
+        ...
+
+    def list_owners(self) -> Mapping[int, int]:
+        """Return the node of each shard that has one, if it is not known to be gone."""
         ...
 
     def count_shards_without_owner(self) -> int:

@@ -24,11 +24,13 @@ class ListedRoom(msgspec.Struct, frozen=True, kw_only=True):
     realtime: bool
 
 
-class Rooms(msgspec.Struct, frozen=True):
+class Rooms(msgspec.Struct, frozen=True, omit_defaults=True):
     """Rooms that have not ended, most players first. `total` also counts those left out."""
 
     rooms: list[ListedRoom]
     total: int
+    told: list[int] | None = None
+    """The shards that were asked about and have been looked at, where nodes ask each other."""
 
 
 class RoomMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ class ListRooms(Operation[Rooms], frozen=True):
     game_id: int | None
     limit: int
     """At most PAGE_ROOMS_MAX."""
+    shards: list[int] | None = None
+    """Those to look at; null for all that are here."""
 
 
 class ShowRoom(Operation[RoomDetails], frozen=True):

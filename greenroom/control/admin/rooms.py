@@ -18,6 +18,7 @@ from greenroom.actors.room.rules.refusals import RoomNotFound
 from greenroom.actors.room.rules.state import Room
 from greenroom.control.admin import room_messages as messages
 from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.listing import Told
 from greenroom.control.admin.times import utc_text
 from greenroom.control.errors import OperationRefused
 
@@ -28,6 +29,7 @@ _SECRETS = ("_hash", "_token")
 async def list_rooms(context: AdminContext, ask: messages.ListRooms) -> messages.Rooms:
     """List rooms that have not ended, most players first."""
     await context.restore_rooms()
+    told = Told(context.world, ask.shards)
     found = [
         messages.ListedRoom(
             room_id=listing.room_id,
@@ -39,10 +41,11 @@ async def list_rooms(context: AdminContext, ask: messages.ListRooms) -> messages
             realtime=listing.realtime,
         )
         for game_id, listing in context.world.rooms.index.get_listings(ask.game_id)
+        if told.has(game_id, listing.room_id)
     ]
     found.sort(key=order_of_room)
     limit = min(max(ask.limit, 1), messages.PAGE_ROOMS_MAX)
-    return messages.Rooms(rooms=found[:limit], total=len(found))
+    return messages.Rooms(rooms=found[:limit], total=len(found), told=told.shards)
 
 
 def order_of_room(room: messages.ListedRoom) -> tuple[int, str, str]:

@@ -5,7 +5,7 @@ Where there is one node alone, all of this is `operations.run`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -14,7 +14,7 @@ import trio
 
 from greenroom import __version__
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.shards import home_shard
+from greenroom.actors.kernel.shards import SHARDS, home_shard
 from greenroom.control.admin import messages
 from greenroom.control.admin.cluster_messages import (
     Balanced,
@@ -29,6 +29,7 @@ from greenroom.control.admin.cluster_messages import (
     ShowLoad,
 )
 from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.listing import gather_shards
 from greenroom.control.admin.lobbies import order_of_lobby
 from greenroom.control.admin.lobby_messages import ListLobbies, Lobbies
 from greenroom.control.admin.messages import Operation, result_type
@@ -199,26 +200,35 @@ async def _show_owner(asked: _Asked, operation: messages.ShowOwner) -> messages.
     return msgspec.structs.replace(found[0], **used)
 
 
-async def _is_spread(asked: _Asked, game_id: int) -> bool:
-    """Return whether a game may live on several nodes."""
+async def _list_shards(asked: _Asked, game_id: int | None) -> Collection[int]:
+    """Return the shards of a game, or all there are."""
+    if game_id is None:
+        return range(SHARDS)
     game = await asked.context.world.accounts.load_game(game_id)
-    return game is not None and len(game.shards) > 1
+    return (home_shard(game_id),) if game is None else game.shards
+
+
+async def _gather(asked: _Asked, operation: ListRooms | ListLobbies) -> list[Any]:
+    """Return what the nodes list of a game, or of all games, each shard once."""
+
+    async def ask_one(node_id: int, shards: list[int]) -> Rooms | Lobbies:
+        part: Operation[Any] = msgspec.structs.replace(operation, shards=shards)
+        return await asked.ask_node(node_id, part)
+
+    shards = await _list_shards(asked, operation.game_id)
+    return await gather_shards(asked.cluster.peers, shards, ask_one)
 
 
 async def _list_rooms(asked: _Asked, operation: ListRooms) -> Rooms:
-    """List rooms of one game at its node, or those of all nodes, most players first."""
-    if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
-        return await _run_at_owner(asked, operation)
-    found = await asked.ask_everywhere(operation)
+    """List rooms of one game or of all, most players first."""
+    found = await _gather(asked, operation)
     rooms = sorted((room for one in found for room in one.rooms), key=order_of_room)
     return Rooms(rooms=rooms[: operation.limit], total=sum(one.total for one in found))
 
 
 async def _list_lobbies(asked: _Asked, operation: ListLobbies) -> Lobbies:
-    """List lobbies of one game at its node, or those of all nodes, oldest first."""
-    if operation.game_id is not None and not await _is_spread(asked, operation.game_id):
-        return await _run_at_owner(asked, operation)
-    found = await asked.ask_everywhere(operation)
+    """List lobbies of one game or of all, oldest first."""
+    found = await _gather(asked, operation)
     lobbies = sorted((lobby for one in found for lobby in one.lobbies), key=order_of_lobby)
     return Lobbies(lobbies=lobbies[: operation.limit], total=sum(one.total for one in found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
+import msgspec
 import pytest
 import trio
 from spread_kit import Hosting, Spread, SpreadNode, open_hosting, open_spread
@@ -15,10 +16,13 @@ from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.cluster.messenger import BusMessage
 from greenroom.config import Settings
 from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.listing import LIST_SECONDS_MAX
+from greenroom.control.admin.lobby_messages import ListLobbies
 from greenroom.control.admin.messages import DeleteGame, Operation
 from greenroom.control.admin.player_messages import DeletePlayer, PlayerDeleted
 from greenroom.control.admin.ports import ClusterPorts
-from greenroom.control.admin.routing import ask, run_anywhere, run_for_other
+from greenroom.control.admin.room_messages import ListRooms
+from greenroom.control.admin.routing import run_anywhere, run_for_other
 from greenroom.control.node_peers import NodeAnswers, NodePeers, Operate
 from greenroom.http.metrics import Metrics
 from greenroom.supervisors.tree import TreeNode
@@ -71,8 +75,13 @@ def operators_context(node: SpreadNode, shard: int) -> AdminContext:
     )
 
 
+def answer_operators(node: SpreadNode, shard: int) -> None:
+    """Have a node carry out what others are asked for."""
+    NodeAnswers(node.messenger, lambda: operators_context(node, shard), Metrics(), "vm")
+
+
 async def test_an_operation_from_another_node_waits_until_what_it_names_is_brought_up(
-    spread: Spread, pair: Hosting
+    spread: Spread, pair: Hosting, autojump_clock: MockClock
 ) -> None:
     asking, at = spread.nodes
     operation, done = DeletePlayer(player_id=pair.guest.player_id), list[PlayerDeleted]()
@@ -123,3 +132,57 @@ async def test_an_operation_whose_answer_is_lost_ends_in_time_and_says_what_to_d
     with pytest.raises(ActorUnavailable, match="look whether it was done"):
         await run_anywhere(operators_context(asking, pair.shard), operation, "Ada")
     assert trio.current_time() - began_at == pytest.approx(seconds, abs=1.0)
+
+
+LISTS = {
+    ListRooms(game_id=None, limit=9): ("game_room.php", "room_id"),
+    ListLobbies(game_id=None, limit=9): ("matchmaking.php", "matchmaking_id"),
+}
+
+
+@pytest.mark.parametrize("operation", LISTS)
+@pytest.mark.parametrize("of_one_game", [False, True])
+async def test_what_is_in_a_shard_that_is_just_being_brought_up_is_waited_for_and_listed_once(
+    spread: Spread,
+    arena: Arena,
+    operation: ListRooms | ListLobbies,
+    of_one_game: bool,
+) -> None:
+    made, (area, key) = [], LISTS[operation]
+    for at in spread.nodes:
+        host = await spread.player(arena, at)
+        made.append((await host.done("POST", f"{area}/create", {"max_players": 4}))[key])
+    giver, taker = spread.nodes
+    shard = giver.world.ledger.get_shard(arena.game.game_id, made[0])
+    context = operators_context(taker, shard)
+    answer_operators(giver, shard)
+    if of_one_game:
+        operation = msgspec.structs.replace(operation, game_id=arena.game.game_id)
+    found: list[Any] = []
+
+    async def list_all() -> None:
+        found.append(await run_anywhere(context, operation, "Ada"))
+
+    async with trio.open_nursery() as nursery:
+        spread.begin_to_give(shard, giver, taker)
+        nursery.start_soon(list_all)
+        await wait_all_tasks_blocked()
+        assert not found, "the rooms of the shard are in nobody's memory"
+        await taker.bring_up_all()
+    (listed,) = found
+    entries = getattr(listed, "rooms", None) or listed.lobbies
+    assert sorted(getattr(one, "lobby_id", None) or one.room_id for one in entries) == sorted(made)
+    assert (listed.total, listed.told) == (2, None)
+
+
+async def test_a_list_is_refused_in_time_while_nobody_has_a_shard(
+    spread: Spread, pair: Hosting, autojump_clock: MockClock
+) -> None:
+    at, operation = spread.nodes[1], ListRooms(game_id=None, limit=9)
+    at.shards.shut([pair.shard])
+    answer_operators(spread.nodes[0], pair.shard)
+    began_at = autojump_clock.current_time()
+    with pytest.raises(ActorUnavailable, match="1 shards are moving or just coming up"):
+        await run_anywhere(operators_context(at, pair.shard), operation, "Ada")
+    waited = autojump_clock.current_time() - began_at
+    assert waited == pytest.approx(LIST_SECONDS_MAX, abs=0.5)
