@@ -137,7 +137,7 @@ class BenchCrew:
                 " FROM players p JOIN games g USING (game_id) WHERE p.player_id = ANY (%s)",
                 (list(player_ids),),
             ).fetchall()
-        homes = dict(rows)
+        homes: dict[int, int] = dict(rows)
         return [homes[player_id] for player_id in player_ids]
 
     def game_of_two(self) -> tuple[PlacedGame, ListedNode, ListedNode]:

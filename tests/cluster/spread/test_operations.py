@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 from spread_kit import Hosting, Spread, SpreadNode, open_hosting, open_spread
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
@@ -22,7 +22,7 @@ from greenroom.control.admin.messages import DeleteGame, Operation
 from greenroom.control.admin.player_messages import DeletePlayer, PlayerDeleted
 from greenroom.control.admin.ports import ClusterPorts
 from greenroom.control.admin.room_messages import ListRooms
-from greenroom.control.admin.routing import run_anywhere, run_for_other
+from greenroom.control.admin.routing import ask, run_anywhere, run_for_other
 from greenroom.control.node_peers import NodeAnswers, NodePeers, Operate
 from greenroom.http.metrics import Metrics
 from greenroom.supervisors.tree import TreeNode
