@@ -246,7 +246,14 @@ class DynamicSupervisor(Generic[Role]):
         self._cells.update(cells)
         if self._ownership is not None:
             self._by_shard.setdefault(shard, {}).update(cells)
-        type(next(iter(new.values()))).start_together(new.values())
+        try:
+            type(next(iter(new.values()))).start_together(new.values())
+        except BaseException as error:  # a bug in one actor's hook harms no other shard
+            if is_real_interrupt(error):
+                raise
+            self.report(next(iter(cells.values())), "start_together", error)
+            for cell in cells.values():
+                self._forget(cell, ActorCrashed(f"{cell.label} cannot start"))
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
         """Take an actor out of memory if it has long been idle; see `Directory.passivate`."""

@@ -71,7 +71,8 @@ class Directory(Protocol[Role]):
     def adopt_together(self, actors: Mapping[Any, Actor[Role]], shard: int) -> None:
         """Do what `adopt` does, for several actors of one class that live in one shard.
 
-        They have a state. It takes half of the time, or less.
+        They have a state. It takes half of the time, or less. If a bug keeps one from starting,
+        none of them stays in memory, and each is loaded when it is asked.
 
         Raises:
             Moved: the shard is another node's.

@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 
 
@@ -80,3 +81,22 @@ async def test_an_actor_that_is_back_before_its_last_change_is_durable_waits_for
         arena.memory.commit()
     await node.keeper.bring_up([shard])
     assert (await player.player.ask(ReadPlayerDocument())).player_data == b'{"newer":1}'
+
+
+async def test_players_whom_a_bug_keeps_from_coming_together_come_one_by_one(
+    node: Node, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    arena = await node.add()
+    player, shard = await come(arena), node.shard_of(arena)
+    token_hash = arena.memory.players[player.player_id].token_hash
+    node.part_with(shard)
+    node.owned.gain(shard, 5_000)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlayerIndex, "enter_together", fail)
+        await node.keeper.bring_up([shard])
+    assert node.world.player_index.find(token_hash) == player.player_id
+    assert (await player.player.ask(ReadPlayerDocument())).player_data == b'{"score":3}'
