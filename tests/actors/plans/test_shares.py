@@ -259,3 +259,28 @@ def test_an_owner_who_gets_limits_shares_them_from_then_on():
 def test_a_server_alone_shares_nothing():
     ledger = Ledger({**UNLIMITED_PLANS, "free": PlanLimits(calls_per_day_max=1)})
     assert ledger.open_game(1, 7, "free", SPREAD).owner.shares is None
+
+
+def test_what_is_adopted_is_in_the_share_at_once_and_asked_for_as_well():
+    ledger, shares = ledger_of(calls_per_day_max=100), Shares()
+    owner = ledger.get_game_usage(1).owner
+    settle(ledger, 0, shares)
+    assert owner.shares is not None
+    before = owner.shares.compute_allowed(owner.limits).calls_per_day_max
+    assert owner.shares.is_settled(owner.count_used(), owner.limits)
+    owner.adopt_share({"calls_per_day": 10})
+    assert owner.shares.compute_allowed(owner.limits).calls_per_day_max == before + 10
+    assert not owner.shares.is_settled(owner.count_used(), owner.limits)
+    owner.adopt_share({"calls_per_day": -10})
+    assert owner.shares.compute_allowed(owner.limits).calls_per_day_max == before
+
+
+def test_who_counts_all_of_a_plan_has_no_share_that_could_grow():
+    ledger = Ledger({**UNLIMITED_PLANS, "free": PlanLimits(calls_per_day_max=3)})
+    ledger.start_day_at(NOW)
+    ledger.open_game(1, 7, "free")
+    owner = ledger.get_game_usage(1).owner
+    owner.adopt_share({"calls_per_day": 10})
+    assert owner.shares is None
+    assert [ledger.count_call(1, NOW) for _ in range(3)] == [0, 0, 0]
+    assert ledger.count_call(1, NOW) > 0
