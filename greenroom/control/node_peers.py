@@ -28,7 +28,9 @@ from greenroom.http.metrics import Metrics
 from greenroom.persistence.nodes.records import NodeRow
 
 DRAIN_SECONDS_MAX: Final = 600.0
+"""How long a drain tries to hand everything over. What is left then stays."""
 OWNER_SECONDS_MAX: Final = 5.0
+"""How long a command waits for an owner of what it names."""
 METRICS_SECONDS_MAX: Final = 2.0
 """Seconds that a sibling may take to give its metrics; a scrape waits ten by default."""
 

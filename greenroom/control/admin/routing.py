@@ -80,11 +80,16 @@ async def run_for_other(context: AdminContext, operation: Operation[Result], by:
 
     While that is being brought up, memory does not say who sits where. So this waits for it.
 
-    Args and cancellation: as `run_anywhere`.
+    Args:
+        context: this node's.
+        operation: what to do.
+        by: whom the audit log names.
 
     Raises:
         Moved: it does not live here any more; nothing changed.
         OperationRefused, Refused, ActorUnavailable: as `run_anywhere`.
+
+    Cancellation: it may have been done.
     """
     cluster = context.cluster
     if cluster is not None and type(operation) not in _HANDLERS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -19,17 +18,6 @@ from greenroom.actors.flows.spread.lists import list_lobbies
 from greenroom.actors.game.messages import Game
 from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.tokens import hash_token
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
-
-
-@pytest.fixture
-async def arena(spread: Spread) -> Arena:
-    return await spread.add_game()
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ A lease runs out, is renewed, and nobody has taken the shards. Or a shard comes 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import trio
-from spread_kit import Client, Reply, Spread, SpreadNode, open_spread
+from spread_kit import Client, Reply, Spread, SpreadNode
 from trio.testing import MockClock
 
 from greenroom.actors.flows.invites import FindInvites, InvitesFound
@@ -28,12 +27,6 @@ CREATE_LOBBY = "matchmaking.php/create"
 IN_LOBBY = "matchmaking.php/current"
 IN_ROOM = "game_room.php/current"
 SEATED = (400, "Player is already in a room or lobby")
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
 
 
 class Held:

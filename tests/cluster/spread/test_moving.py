@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import trio
-from spread_kit import Client, Spread, SpreadNode, open_spread
+from spread_kit import Client, Spread, SpreadNode
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.actors.flows.ranking import FindTop, rank_players
@@ -25,12 +24,6 @@ from greenroom.actors.world.leaderboards import MOVERS_SECONDS
 from greenroom.cluster.asking import SECONDS_MAX, Asking
 
 RANKS = "leaderboard.php"
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
 
 
 class Stage:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import msgspec
 import pytest
 import trio
-from spread_kit import Hosting, Spread, SpreadNode, open_hosting, open_spread
+from spread_kit import Hosting, Spread, SpreadNode
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena
 
@@ -26,22 +25,6 @@ from greenroom.control.admin.routing import ask, run_anywhere, run_for_other
 from greenroom.control.node_peers import NodeAnswers, NodePeers, Operate
 from greenroom.http.metrics import Metrics
 from greenroom.supervisors.tree import TreeNode
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
-
-
-@pytest.fixture
-async def arena(spread: Spread) -> Arena:
-    return await spread.add_game()
-
-
-@pytest.fixture
-async def pair(spread: Spread, arena: Arena) -> Hosting:
-    return await open_hosting(spread, arena, spread.nodes[1])
 
 
 class Homes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from spread_kit import Client, Hosting, Spread, SpreadNode, open_hosting, open_spread
-from trio.testing import MockClock
+from spread_kit import Client, Hosting, Spread, SpreadNode
 from world_kit import Arena
 
 from greenroom.actors.flows.bans import ban_player
@@ -16,22 +15,6 @@ from greenroom.actors.flows.lookup import ask_player_of
 from greenroom.actors.flows.presence import put_out
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.world.seats import Seats
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
-
-
-@pytest.fixture
-async def arena(spread: Spread) -> Arena:
-    return await spread.add_game()
-
-
-@pytest.fixture
-async def pair(spread: Spread, arena: Arena) -> Hosting:
-    return await open_hosting(spread, arena, spread.nodes[1])
 
 
 async def ban(at: SpreadNode, pair: Hosting) -> None:

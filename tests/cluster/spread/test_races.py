@@ -23,11 +23,6 @@ async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
         yield spread
 
 
-@pytest.fixture
-async def arena(spread: Spread) -> Arena:
-    return await spread.add_game()
-
-
 class Call(NamedTuple):
     """A POST that is made beside others."""
 

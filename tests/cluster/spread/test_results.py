@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-from spread_kit import Spread, open_spread
-from trio.testing import MockClock
+from spread_kit import Spread
 
 from greenroom.actors.flows.spread.results import write_elsewhere
 from greenroom.actors.kernel.errors import Moved, Refused
 from greenroom.actors.player.messages import WriteResult
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
 
 
 async def test_a_result_is_written_where_the_player_lives_now_and_once(spread: Spread):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import trio
-from spread_kit import Client, Spread, open_spread
+from spread_kit import Client, Spread
 from trio.testing import MockClock
 
 from greenroom.actors.flows import ranking
@@ -29,12 +29,6 @@ NODES = (0, 1)
 
 Lines = list[tuple[str, Any]]
 """Names and documents, best first."""
-
-
-@pytest.fixture
-async def spread(autojump_clock: MockClock) -> AsyncIterator[Spread]:
-    async with open_spread() as spread:
-        yield spread
 
 
 class Stage:
